@@ -51,7 +51,9 @@ _WARNING_OF_LITELLM = "ignore:.*`ReadOnly` qualifier:UserWarning:pydantic"
 def activate(config: pytest.Config) -> SuiteSession:
     """The session's suites; the first call registers the hooks that act on them."""
     if SESSION not in config.stash:
-        declare_markers(config)
+        config.addinivalue_line("markers", "jrh: a case of a judge reliability suite")
+        for kind in KINDS.values():
+            config.addinivalue_line("markers", f"{kind.name}: {kind.marker}")
         config.addinivalue_line("filterwarnings", _WARNING_OF_LITELLM)
         session = config.stash[SESSION] = _SuiteHooks(config, config.stash[OPTIONS_READ])
         config.pluginmanager.register(session, "jrh-session")
@@ -60,13 +62,6 @@ def activate(config: pytest.Config) -> SuiteSession:
         if not session.is_worker:
             config.pluginmanager.register(Reporter(session), "jrh-reporter")
     return config.stash[SESSION]
-
-
-def declare_markers(config: pytest.Config) -> None:
-    """Declare the markers of cases, one for each kind of test."""
-    config.addinivalue_line("markers", "jrh: a case of a judge reliability suite")
-    for kind in KINDS.values():
-        config.addinivalue_line("markers", f"{kind.name}: {kind.marker}")
 
 
 def activate_named(config: pytest.Config) -> None:

@@ -34,6 +34,7 @@ from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
+from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk
 from pytest_jrh.people.decisions import has_decisions, open_stores
 from pytest_jrh.people.labels import PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
@@ -43,7 +44,6 @@ from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
 
 if TYPE_CHECKING:
-    from pytest_jrh.people.board import LabelBoard, ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
 
 
@@ -209,8 +209,13 @@ class SuiteSession:
 
     @cached_property
     def progress_line(self) -> ProgressLine | None:
-        """The progress line of this process; None where there is none."""
-        return session_line(self.config)
+        """The progress line of this process; None with `-q`, in an xdist worker and without
+        pytest's terminal.
+        """
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if self.is_worker or reporter is None or self.config.option.verbose < 0:
+            return None
+        return ProgressLine(reporter)
 
     def check_budget(self) -> None:
         """Refuse a limit in dollars over models of which no price is known."""
@@ -333,14 +338,6 @@ class ProgressLine:
             self.reporter.flush()
 
 
-def session_line(config: pytest.Config) -> ProgressLine | None:
-    """The line of this process; None with `-q`, in an xdist worker and without a reporter."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
-        return None
-    return ProgressLine(reporter)
-
-
 class Reviewing:
     """The review of one pytest process; decisions hold in all, the page is open in one at most."""
 
@@ -394,8 +391,6 @@ class Reviewing:
         for suite in suites:
             people += self._session.suites.named(suite.name).people
         if is_blind:
-            from pytest_jrh.people.board import LabelBoard
-
             reviewer, redact = self._session.options.reviewer, self._session.redactor.text
             settings = {suite.name: suite.config.blind for suite in suites}
             write = write_beside_cases(suites)
@@ -423,8 +418,6 @@ class Reviewing:
             obeying |= self._on_page
         if not obeying and self._labels is None:
             return None
-        from pytest_jrh.people.board import ReviewBoard, ReviewDesk
-
         board = ReviewBoard(open_stores(suites, self._session.redactor))
         page = self._labels or board
         return ReviewDesk(board, page, frozenset(obeying), self._on_page)

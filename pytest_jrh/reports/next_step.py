@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_jrh.core.text import counted, one_line
@@ -11,62 +11,70 @@ from pytest_jrh.reports.grounds import labels_line, wrong_labels
 from pytest_jrh.reports.reading import worst_verdicts
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.decision import Kind
+from pytest_jrh.stats.verdicts import Verdicts
 
 
 def next_lines(session: Session) -> Iterator[Line]:
     """The one next step, where there is one, behind what would decide an UNCLEAR change."""
-    line = _record_missing(session) or _accept_new_cases(session)
-    if line is not None:
-        # What is decided without these cases may be another thing with them.
+    for line in _steps(session):
         yield line
-        return
-    if deciding := _what_decides(session):
-        yield Line("unclear", deciding)
-    for step in _steps(session):
-        line = step(session)
-        if line is not None:
-            yield line
+        if line.title == "next":
             return
 
 
-_Step = Callable[[Session], Line | None]
-
-
-def _steps(session: Session) -> list[_Step]:
-    """The steps of which the first that applies is taken."""
-    steps: list[_Step] = [_correct, _ask_again, _fix_what_probes_turn]
-    # The others run pytest again, which knows nothing of a table.
-    if not session.is_table:
-        steps.append(_mend_failures)
-        if session.is_judged:
-            steps += [_read_wrong_labels, _label_blind, _keep_verdicts]
-    return steps
-
-
-def _record_missing(session: Session) -> Line | None:
+def _steps(session: Session) -> Iterator[Line]:
+    """The steps of which the first is taken."""
+    decisions = session.decisions.values()
+    # What is decided without these cases may be another thing with them.
     missing = int(session.verdicts.outcome.equals("unrecorded").sum())
-    if not missing or not session.record_command:
-        return None
-    text = (
-        f"with an API key this records {counted(missing, 'case')}, and only what is missing; "
-        "--jrh-plan shows the cost"
-    )
-    return Line("next", text, "warning", session.record_command)
-
-
-def _accept_new_cases(session: Session) -> Line | None:
-    for decision in session.decisions.values():
+    if missing and session.record_command:
+        text = (
+            f"with an API key this records {counted(missing, 'case')}, and only what is missing; "
+            "--jrh-plan shows the cost"
+        )
+        yield Line("next", text, "warning", session.record_command)
+    for decision in decisions:
         if decision.update_command:
             text = "where the cases that the baseline does not have are new"
-            return Line("next", text, "warning", decision.update_command)
-    return None
-
-
-def _correct(session: Session) -> Line | None:
-    """Labels, of which those of a table are in its file, or the judge."""
+            yield Line("next", text, "warning", decision.update_command)
+    if deciding := _what_decides(session):
+        yield Line("unclear", deciding)
     worst = worst_verdicts(session)
-    if not len(worst):
-        return None
+    if len(worst):
+        yield _correct(session, worst)
+    if session.record_command:
+        # Recorded answers cannot be used.
+        text = (
+            "after a change of the prompt or the map; to ask the same again: --jrh-retry-unscored"
+        )
+        yield Line("next", text, "warning", session.record_command)
+    for table in session.probes:
+        # Where something failed, verdicts that chance could have turned are worth reading, too.
+        if table.is_finding or (session.word == "FAIL" and table.total.turned):
+            first = session.result(table.cases[0]).spec
+            case = one_line(f"{first.run_id} {first.variant}")
+            judge = _judge_to_fix(session, table.judge)
+            text = f"read {case} first, change {judge}, and run it again: -k {table.probe}"
+            yield Line("next", text)
+    if session.is_table:
+        # The others run pytest again, which knows nothing of a table.
+        return
+    if session.word == "FAIL":
+        yield Line("next", "mend what failed; the same command then makes only what is missing")
+    if not session.is_judged:
+        return
+    if any(wrong_labels(session, suite) for suite in session.grounds):
+        text = "read the labels that people found wrong; in the browser r rejects one: --jrh-review"
+        yield Line("next", text)
+    if any(line.weight == "warning" for line in labels_line(session)):
+        yield Line("next", "people label cases without the answers: --jrh-review=blind")
+    if not any(decision.active for decision in decisions):
+        text = "hold later judges to these verdicts: --jrh-baseline=FILE --jrh-update-baseline"
+        yield Line("next", text)
+
+
+def _correct(session: Session, worst: Verdicts) -> Line:
+    """Labels, of which those of a table are in its file, or the judge."""
     if session.is_table:
         cases = counted(len(worst.made.present()), "case")
         return Line("next", f"read {cases}; where a label is wrong, correct it in that row")
@@ -80,52 +88,6 @@ def _correct(session: Session) -> Line | None:
     if regressed and not session.is_part:
         text += ", or --jrh-update-baseline"
     return Line("next", text, command=session.review_command)
-
-
-def _ask_again(session: Session) -> Line | None:
-    """Where recorded answers cannot be used."""
-    if not session.record_command:
-        return None
-    text = "after a change of the prompt or the map; to ask the same again: --jrh-retry-unscored"
-    return Line("next", text, "warning", session.record_command)
-
-
-def _fix_what_probes_turn(session: Session) -> Line | None:
-    for table in session.probes:
-        # Where something failed, verdicts that chance could have turned are worth reading, too.
-        if table.is_finding or (session.word == "FAIL" and table.total.turned):
-            first = session.result(table.cases[0]).spec
-            case = one_line(f"{first.run_id} {first.variant}")
-            judge = _judge_to_fix(session, table.judge)
-            text = f"read {case} first, change {judge}, and run it again: -k {table.probe}"
-            return Line("next", text)
-    return None
-
-
-def _mend_failures(session: Session) -> Line | None:
-    if session.word != "FAIL":
-        return None
-    return Line("next", "mend what failed; the same command then makes only what is missing")
-
-
-def _read_wrong_labels(session: Session) -> Line | None:
-    if not any(wrong_labels(session, suite) for suite in session.grounds):
-        return None
-    text = "read the labels that people found wrong; in the browser r rejects one: --jrh-review"
-    return Line("next", text)
-
-
-def _label_blind(session: Session) -> Line | None:
-    if not any(line.weight == "warning" for line in labels_line(session)):
-        return None
-    return Line("next", "people label cases without the answers: --jrh-review=blind")
-
-
-def _keep_verdicts(session: Session) -> Line | None:
-    if any(decision.active for decision in session.decisions.values()):
-        return None
-    text = "hold later judges to these verdicts: --jrh-baseline=FILE --jrh-update-baseline"
-    return Line("next", text)
 
 
 def _judge_to_fix(session: Session, judge: str) -> str:

@@ -290,14 +290,15 @@ def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) 
 
 def review_blocks(session: Session) -> Iterator[Block]:
     """How many cases people decided in which way, and those whose decisions are void."""
-    reviewed = [result for result in session.cases if result.extra.review]
-    counts = Counter(result.extra.review for result in reviewed if result.extra.review != "void")
-    if decided := ", ".join(f"{counts[word]:,} {word}" for word in sorted(counts)):
-        yield Sentence(f"Reviewed by people: {decided}.")
-    void = [result for result in reviewed if result.extra.review == "void"]
-    if void:
+    by_word = grouped_by(session.cases, "extra.review")
+    decided = []
+    for word in sorted(by_word.keys() - {"", "void"}):
+        decided.append(f"{len(by_word[word]):,} {word}")
+    if decided:
+        yield Sentence(f"Reviewed by people: {', '.join(decided)}.")
+    if "void" in by_word:
         title = "decisions that are void, as the case was made in another way since"
-        yield _warning_cases(session, title, void)
+        yield _warning_cases(session, title, by_word["void"])
 
 
 _MOST_TURNS = 8

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.plugin.session import session_line
+from pytest_jrh.config.options import Options
+from pytest_jrh.plugin.session import SuiteSession
 from tests.plugin.recorded import Recorded, run_pytest
 
 HEAVY = ("litellm", "inspect_ai", "vcr", "yaml", "pydantic", "jinja2")
@@ -31,7 +32,8 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
 
 
 def test_there_is_no_line_of_progress_without_pytests_terminal(pytester: pytest.Pytester) -> None:
-    assert session_line(pytester.parseconfigure("-p", "no:terminal")) is None
+    session = SuiteSession(pytester.parseconfigure("-p", "no:terminal"), Options())
+    assert session.progress_line is None
 
 
 def test_a_session_without_suites_pays_for_nothing(tmp_path: Path) -> None:
