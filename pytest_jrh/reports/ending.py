@@ -118,23 +118,19 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     if not settings.baseline.updating:
         base_branch = baseline_there(settings.baseline.path)
     session = _session(runs, settings, base_branch)
-    problems = []
+    outputs = Outputs(session.redactor)
+    problems = outputs.problems
     if isinstance(base_branch, str):
         problems.append(f"{base_branch}.")
-    is_unwritten = False
-    entries: dict[str, RecordEntry] = {}
-    files: dict[Path, RecordIndex] = {}
     for run in runs:
-        outputs = write_suite_outputs(run, session)
-        is_unwritten = is_unwritten or outputs.failed
-        problems += outputs.problems
-        entries |= outputs.records.entries
-        files |= outputs.record_files
+        write_suite_outputs(run, session, outputs)
+    entries = dict(outputs.records.entries)
     for made_id, entry in entries.items():
         # A suite that was written later has moved the records of others in a file of both.
-        file = files.get(entry.place.path, RecordIndex())
+        file = outputs.record_files.get(entry.place.path, RecordIndex())
         entries[made_id] = file.entries.get(made_id, entry)
     session = replace(session, records=RecordIndex(entries))
+    is_unwritten = outputs.failed
     written: list[Path] = []
     if session.results or settings.stopped:
         page, reports = _pages(runs, session, settings)
@@ -142,7 +138,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         _remove_old_pages(runs, session)
         written, failures = write_reports(reports, session)
         problems += failures
-        is_unwritten = is_unwritten or bool(failures)
+        is_unwritten |= bool(failures)
         if page not in written:
             session = replace(session, page=None)
     updates, refused = _update_baseline(runs, session, settings)
@@ -165,12 +161,27 @@ def _session(
     """
     baseline = settings.baseline
     results: list[CaseResult] = []
-    decisions = {}
     nodes: dict[str, str] = {}
     commands: dict[str, str] = {}
     rubrics = {}
-    extents = {}
     grounds = {}
+    for run in runs:
+        results += run.results
+        nodes.update(run.nodes)
+        commands.update(run.commands)
+        for rubric in run.suite.rubrics:
+            rubrics[run.name, rubric.id] = rubric
+        grounds[run.name] = run.grounds
+    session = replace(
+        settings.session,
+        results=tuple(results),
+        nodes=nodes,
+        commands=commands,
+        rubrics=rubrics,
+        grounds=grounds,
+    )
+    decisions = {}
+    extents = {}
     earlier = {}
     tolerated = set()
     prompt_changes: list[PromptChange] = []
@@ -178,34 +189,24 @@ def _session(
         accepted_by_change = ""
         if isinstance(base_branch, Baseline) and baseline.content is not None:
             accepted_by_change = accepted_by(base_branch, baseline.content, run.name)
-        decision, changes = _decide(run, settings, accepted_by_change)
+        decision, changes = _decide(run, session, settings, accepted_by_change)
         decisions[run.name] = decision
         prompt_changes += changes
-        results += run.results
         for result in run.results:
             if baseline.tolerated(result, run.suite.gate) is not None:
                 tolerated.add(result.case_id)
-        nodes.update(run.nodes)
-        commands.update(run.commands)
-        for rubric in run.suite.rubrics:
-            rubrics[run.name, rubric.id] = rubric
         # A worker that died took its cases with it.
         interrupted = settings.stopped or bool(decision.never_reported)
         total = len(run.cases.specs)
         extents[run.name] = Extent(len(run.results), total, interrupted=interrupted)
-        grounds[run.name] = run.grounds
         if decision.comparison is not None and baseline.content is not None:
             for compared_id in decision.comparison.compared.ids:
                 earlier[compared_id] = baseline.content.cases[compared_id]
     return replace(
-        settings.session,
-        results=tuple(results),
+        session,
+        columns=session.verdicts,
         decisions=decisions,
-        nodes=nodes,
-        commands=commands,
-        rubrics=rubrics,
         extents=extents,
-        grounds=grounds,
         earlier=earlier,
         prompt_changes=prompt_changes,
         tolerated=frozenset(tolerated),
@@ -213,7 +214,7 @@ def _session(
 
 
 def _decide(
-    run: SuiteRun, settings: EndSettings, accepted_by_change: str
+    run: SuiteRun, session: Session, settings: EndSettings, accepted_by_change: str
 ) -> tuple[Decision, Sequence[PromptChange]]:
     """Decide about one suite, with what a change of its baseline accepts; and the judges that are
     others than the baseline's.
@@ -226,8 +227,7 @@ def _decide(
     if settings.stopped and not is_active(suite.gate, content):
         selected &= {result.case_id for result in run.results}
     scope = Scope.of(run.cases.specs, selected)
-    scales = {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics}
-    comparison = compare(content, run.results, scope, scales)
+    comparison = compare(content, session.results, session.of_suite(run.name), scope)
     changes = []
     asked = {}
     subjects = {}
@@ -309,13 +309,13 @@ def _remove_old_pages(runs: Iterable[SuiteRun], session: Session) -> None:
                 path.unlink(missing_ok=True)
 
 
-def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
+def write_suite_outputs(run: SuiteRun, session: Session, outputs: Outputs) -> None:
     """Write the cases and the results of one suite of a session, and RAND's files.
 
     A file that cannot be written becomes a sentence, and the others are written; files of unchanged
     content are not written again.
     """
-    suite, outputs = run.suite, Outputs(session.redactor)
+    suite = run.suite
     ran = {result.case_id: result for result in run.results}
     cases = _MadeCases(run, outputs)
     cases.write()
@@ -323,7 +323,7 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
     outputs.problems += notes
     by_case = {**earlier, **ran}
     results = [by_case[case] for case in run.cases.specs if case in by_case]
-    entries = {}
+    entries = dict(outputs.records.entries)
     reused = suite.frozen is not None or not suite.config.rand.renew
     for made_id, of_case in by_made_case(results).items():
         entry = cases.stored.get(made_id)
@@ -342,7 +342,6 @@ def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
     text = ledger_text(run.judges, results, suite, session.redactor)
     outputs.write(ledger_path(suite), text)
     outputs.records = RecordIndex({**entries, **cases.rejected})
-    return outputs
 
 
 class _MadeCases:

@@ -33,10 +33,9 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.for_programs import decision_data, panel_data, section_data
 from pytest_jrh.reports.session import Session, SuiteRun
-from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import section_of
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate
-from pytest_jrh.stats.statistics import Panel, accuracy_of, panels
+from pytest_jrh.stats.statistics import accuracy_of
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.made_cases import Outputs, cause
@@ -52,49 +51,39 @@ def write_rand_files(
     """
     suite = run.suite
     _write_tables(suite, results, outputs)
-    panel = next(iter(panels(Verdicts.of(results))), None)
     ran = sum(not result.extra.kept for result in results)
     # The gate decided about the cases of this session alone.
     about = {
         "cases": ran,
         "kept": len(results) - ran,
         "of": len(run.cases.specs),
-        "interrupted": run.name in session.extents and session.extents[run.name].interrupted,
+        "interrupted": session.extents[run.name].interrupted,
     }
+    of_file = replace(session, results=results, columns=None)
     for judge, name in judge_file_names(suite).items():
-        of_judge = []
-        for result in results:
-            if result.judge == judge and result.outcome != "generated":
-                of_judge.append(result)
-        report = judge_report(suite, judge, of_judge, session.decisions.get(run.name), panel)
+        report = judge_report(suite, judge, of_file)
         outputs.write_json(suite.results_dir / f"{name}_report.json", report | {"session": about})
 
 
-def judge_report(
-    suite: Suite,
-    name: str,
-    results: Sequence[CaseResult],
-    decision: Decision | None,
-    panel: Panel | None,
-) -> Json:
-    """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
-    them.
+def judge_report(suite: Suite, name: str, session: Session) -> Json:
+    """Summarize the results of one judge in a session of its suite alone: RAND's keys with RAND's
+    strings, and ours as numbers beside them.
 
     Figures that cannot be computed are null, with the reason.
     """
     [judge] = (judge for judge in suite.judges if (judge.name or "") == name)
-    verdicts = Verdicts.of(
-        results, {(suite.name, rubric.id): rubric.scale for rubric in suite.rubrics}
-    )
+    every = session.verdicts
+    verdicts = every.where(every.judge.equals(name) & ~every.outcome.equals("generated"))
     metrics = {}
     for test in suite.tests:
         if test.evaluate and not test.kind.derived:
             of_test = verdicts.where(verdicts.test.equals(test.name))
             metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
     reworded: dict[str, list[str]] = {}
-    for result in results:
+    for result in session.results_in(verdicts):
         if result.extra.reworded and not (result.is_accepted or result.spec.derived):
             reworded.setdefault(result.rubric_id, []).append(result.case_id)
+    decision = session.decisions.get(suite.name)
     return {
         "format": 2,
         "meta_data": {
@@ -108,7 +97,7 @@ def judge_report(
         "all_metrics": metrics,
         "statistics": section_data(section_of(verdicts, suite.name, name)),
         "gate": None if decision is None else decision_data(decision),
-        "panel": None if panel is None else panel_data(panel),
+        "panel": next(map(panel_data, session.panels), None),
         "reworded": reworded,
     }
 

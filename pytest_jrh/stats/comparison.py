@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import RubricScales
 from pytest_jrh.core.skips import JUDGED, Outcome
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.baseline import (
@@ -91,25 +90,21 @@ class Comparison:
 
 
 def compare(
-    baseline: Baseline | None,
-    results: Iterable[CaseResult],
-    scope: Scope,
-    scales: RubricScales | None = None,
+    baseline: Baseline | None, results: Sequence[CaseResult], verdicts: Verdicts, scope: Scope
 ) -> Comparison:
-    """Compare the last result of each case with the baseline.
+    """Compare verdicts, which are of some of the results, with the baseline.
 
     A case that was deselected is on neither side.
     """
-    by_id = {result.case_id: result for result in results}
-    received = [by_id[case_id] for case_id in sorted(by_id)]
-    verdicts = Verdicts.of(received, scales)
+    verdicts = verdicts.in_order(verdicts.ids)
     if baseline is None:
         return Comparison(verdicts)
     suites = scope.suites
     lines = {case_id for case_id in baseline.cases if suite_of(case_id) in suites}
     before: list[tuple[int, ...] | None] = []
     apart, of_same_judge = [], []
-    for result in received:
+    for row in verdicts.row:
+        result = results[row]
         line = baseline.cases.get(result.case_id)
         is_same = line is not None and same_case(line, result)
         reason = why_apart(result.outcome, has_line=line is not None, is_same=is_same)
@@ -117,7 +112,7 @@ def compare(
         apart.append(reason)
         of_same_judge.append(line is not None and same_judge(line, result))
     gone = {}
-    for case_id in lines - scope.deselected - by_id.keys():
+    for case_id in lines - scope.deselected - {*verdicts.ids}:
         gone[case_id] = NEVER_REPORTED if case_id in scope.selected else NOT_IN_SUITE
     return Comparison(verdicts.beside(before, apart, of_same_judge), lines, gone)
 

@@ -14,6 +14,7 @@ from pytest_jrh.core.files import git_output
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.baseline import Baseline, Scope, suite_of
 from pytest_jrh.stats.comparison import compare
+from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import parsed
 
 _GITHUB, _GITLAB = "GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"
@@ -77,7 +78,8 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     before = {case: line for case, line in base.cases.items() if suite_of(case) == suite}
     lines = {case: line for case, line in now.cases.items() if suite_of(case) == suite}
     added = [line for case, line in lines.items() if case not in before]
-    comparison = compare(Baseline(before), lines.values(), Scope.of(lines))
+    results = [*lines.values()]
+    comparison = compare(Baseline(before), results, Verdicts.of(results), Scope.of(lines))
     other_cases = len(lines) - len(added) - len(comparison.everything)
     repeats = comparison.everything.kinds("before", "answers").names
     is_changed = any(earlier != present for earlier, present in repeats)

@@ -500,7 +500,7 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
 
 
 class Outputs:
-    """What a suite leaves: `problems` are sentences about files that could not be written.
+    """What suites leave: `problems` are sentences about files that could not be written.
 
     `failed` says that something is missing on the disk that should be there. `records` says where
     the cases of this session lie, rejected ones too; without a JSONL that is in the spools.

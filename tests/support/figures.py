@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import nan
 from typing import TYPE_CHECKING
 
+from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.intervals import estimate_bias, estimate_kappa, estimate_mean, estimate_share
 from pytest_jrh.stats.statistics import Statistics, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
@@ -15,12 +16,24 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.results import CaseResult
     from pytest_jrh.core.scales import RubricScales
+    from pytest_jrh.stats.baseline import Baseline, Scope
+    from pytest_jrh.stats.comparison import Comparison
     from pytest_jrh.stats.intervals import Estimate
 
 
 def describe(results: Iterable[CaseResult], scales: RubricScales | None = None) -> Statistics:
     """The figures of these results, taken together."""
     return statistics_of(Verdicts.of(results, scales))
+
+
+def comparison_of(
+    baseline: Baseline | None,
+    results: Sequence[CaseResult],
+    scope: Scope,
+    scales: RubricScales | None = None,
+) -> Comparison:
+    """The results of a session beside the baseline."""
+    return compare(baseline, results, Verdicts.of(results, scales), scope)
 
 
 Pair = tuple[int, int]

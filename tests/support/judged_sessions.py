@@ -18,9 +18,9 @@ from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
-from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.made_cases import RecordIndex, Spool, read_spools
+from tests.support.figures import comparison_of
 from tests.support.made_cases import (
     LEVELS,
     MESSAGES,
@@ -196,7 +196,8 @@ def session_of(
             baseline = update(
                 Baseline(), old, Scope.of(each.case_id for each in old), former_prompts
             ).baseline
-        decisions[suite] = decide(compare(baseline, own, scope), GateRules(**rules), Held(scope))  # type: ignore[arg-type]
+        gate = GateRules(**rules)  # type: ignore[arg-type]
+        decisions[suite] = decide(comparison_of(baseline, own, scope), gate, Held(scope))
         if baseline is not None:
             accepted = replace(baseline, cases={**accepted.cases, **baseline.cases})
     nodes = {

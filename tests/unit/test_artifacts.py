@@ -13,8 +13,8 @@ from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.rand_files import debug_files, judge_file_names
-from pytest_jrh.reports.session import Session
-from pytest_jrh.store.made_cases import Spool
+from pytest_jrh.reports.session import Extent, Session
+from pytest_jrh.store.made_cases import Outputs, Spool
 from tests.support.made_cases import (
     make_case,
     make_result,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.cases import Case, CaseSpec
     from pytest_jrh.core.results import CaseResult
-    from pytest_jrh.store.made_cases import Outputs
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
 P = make_spec("a", test="agent_positives")
@@ -64,9 +63,11 @@ def write(
     for case in [make_case(A), make_case(P, edited=False)] if cases is None else cases:
         spool.append(case)
     spool.close()
-    return write_suite_outputs(
-        suite_run(suite, results, specs, spools=[spool.path]), Session((), redactor=redactor)
-    )
+    run = suite_run(suite, results, specs, spools=[spool.path])
+    extents = {suite.name: Extent(len(run.results), len(specs), interrupted=False)}
+    outputs = Outputs(redactor)
+    write_suite_outputs(run, Session((), redactor=redactor, extents=extents), outputs)
+    return outputs
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -17,9 +17,9 @@ from pytest_jrh.core.skips import Outcome
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
-from pytest_jrh.stats.comparison import compare
 from pytest_jrh.store.ledger import load, render
 from tests.support.conversations import judge_settings
+from tests.support.figures import comparison_of
 from tests.support.made_cases import judge_line, make_result, make_spec, result_with
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def test_case_on_one_side_only_is_named_with_the_reason() -> None:
         outcome_of(9, "model_error"),
     ]
     scope = Scope.of(map(id_of, (1, 2, 3, 4, 5, 8, 9)), map(id_of, (1, 2, 3, 4, 8, 9)))
-    found = compare(before, now, scope)
+    found = comparison_of(before, now, scope)
     assert len(found.everything) == 0
     assert found.regressions == ()
     assert found.not_comparable == {

@@ -12,8 +12,8 @@ import pytest
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.stats.baseline import Baseline, Scope
-from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.verdicts import Coded, Verdicts, distinct
+from tests.support.figures import comparison_of
 
 
 def values_of(verdicts: Verdicts) -> dict[str, list[Any]]:
@@ -63,7 +63,7 @@ def test_rows_of_a_table_give_the_columns_of_their_results(
         scales[key] = rubric.scale
     lines = Baseline(dict(session.earlier))
     ids = [result.case_id for result in checked.results]
-    compared = compare(lines, checked.results, Scope.of(ids), scales).verdicts
+    compared = comparison_of(lines, checked.results, Scope.of(ids), scales).verdicts
     of_rows = values_of(session.verdicts.in_order(session.verdicts.ids))
     of_results = values_of(compared)
     del of_rows["row"], of_results["row"]

@@ -21,9 +21,9 @@ from pytest_jrh.core.skips import Outcome
 from pytest_jrh.reports.for_programs import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, tolerated, update
 from pytest_jrh.stats.changes import how_asked
-from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.rule import Asked
+from tests.support.figures import comparison_of
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import DIGESTS, LEVELS, make_result, make_spec, result_with
 
@@ -119,7 +119,7 @@ def decided(
     if before is not None:
         baseline = baseline_of(before if replayed else earlier(before))
     scope = held.pop("scope", None) or scope_of(now)
-    compared = compare(baseline, now, scope, held.pop("scales", None))
+    compared = comparison_of(baseline, now, scope, held.pop("scales", None))
     return decide(compared, GateRules.model_validate(rules or {}), Held(scope, **held))
 
 
@@ -698,7 +698,7 @@ def test_items_and_decision_give_one_answer(
     now = cases(violated, satisfied)
     baseline = None if before is None else baseline_of(earlier(cases(*before)))
     gate = GateRules.model_validate(rules)
-    decision = decide(compare(baseline, now, scope_of(now)), gate, Held(scope_of(now)))
+    decision = decide(comparison_of(baseline, now, scope_of(now)), gate, Held(scope_of(now)))
     wrong = [result for result in now if result.outcome == "disagree"]
     failing = [result for result in wrong if tolerated(result, baseline, gate) is None]
     assert not (failing and decision.passed)

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.session import Session
-from pytest_jrh.store.made_cases import read_jsonl
+from pytest_jrh.store.made_cases import Outputs, read_jsonl
 from pytest_jrh.store.records import record_line, to_record
 from tests.support.made_cases import (
     MESSAGES,
@@ -144,10 +145,10 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     except InputError:
         return
     assert len(index.entries) == 1
-    done = write_suite_outputs(
-        suite_run(suite, [make_result(spec)], [spec], frozen=index), Session(())
-    )
-    assert done.problems == []
+    outputs = Outputs(NO_SECRETS)
+    run = suite_run(suite, [make_result(spec)], [spec], frozen=index)
+    write_suite_outputs(run, Session(()), outputs)
+    assert outputs.problems == []
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -11,8 +12,7 @@ import pytest
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.rand_files import judge_report
-from pytest_jrh.stats.statistics import panels
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.reports.session import Session
 from pytest_jrh.store.records import json_value
 from tests.support.judged_sessions import (
     always,
@@ -32,18 +32,17 @@ def check_report(
     folder: Path, results: Sequence[CaseResult], before: Iterable[CaseResult] | None = None
 ) -> None:
     suite = make_suite(folder)
+    names = dict.fromkeys(result.judge for result in results) or [""]
+    judges = tuple(replace(suite.judges[0], name=name or None) for name in names)
+    suite = replace(suite, judges=judges)
     session = session_of(results, before)
     ran = len(results)
-    report = judge_report(
-        suite,
-        suite.judges[0].name or "",
-        results,
-        next(iter(session.decisions.values()), None),
-        next(iter(panels(Verdicts.of(results))), None),
-    )
-    report["session"] = {"cases": ran, "kept": 0, "of": ran, "interrupted": False}
-    read = json.loads(json.dumps(json_value(report), allow_nan=False))
-    jsonschema.Draft7Validator(SCHEMA).validate(read)
+    for name in names:
+        report = judge_report(suite, name, session)
+        assert (report["panel"] is None) == (len(names) == 1)
+        report["session"] = {"cases": ran, "kept": 0, "of": ran, "interrupted": False}
+        read = json.loads(json.dumps(json_value(report), allow_nan=False))
+        jsonschema.Draft7Validator(SCHEMA).validate(read)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_report_fits_its_schema(tmp_path: Path, results: list[CaseResult]) -> No
 def test_the_report_has_the_interval_in_numbers(tmp_path: Path) -> None:
     """Of a judge that is right on every violation of nine runs, as other reports print it."""
     results = [result_of(make_spec(f"run-{number}"), right) for number in range(9)]
-    report = judge_report(make_suite(tmp_path), "", results, None, None)
+    report = judge_report(make_suite(tmp_path), "", Session(results))
     statistics = report["statistics"]["overall"]
     bootstrap = report["all_metrics"]["agent_perturbation"]["bootstrap"]
     for interval in (statistics["interval"], statistics["binary"]["intervals"]["recall"]):

@@ -11,9 +11,9 @@ from benchmarks import gate
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.baseline import Baseline, Scope
-from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.rule import Asked, Question
+from tests.support.figures import comparison_of
 
 NONE = (None, None)
 CELLS = [
@@ -57,7 +57,7 @@ def decided(session: gate.Session, question: Question) -> Decision:
     before = {line.case_id: line for line in results_of(session, session.before)}
     scope = Scope.of(before)
     scales = {("s", result.rubric_id): session.cases.suite.scale for result in now}
-    compared = compare(Baseline(before), now, scope, scales)
+    compared = comparison_of(Baseline(before), now, scope, scales)
     return decide(compared, GateRules(), Held(scope, asked={"": Asked(question)}))
 
 

@@ -20,11 +20,10 @@ from pytest_jrh.core.skips import Outcome
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.grounds import rate_sentences
 from pytest_jrh.stats.baseline import Scope
-from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.verdicts import Verdicts
-from tests.support.figures import describe
+from tests.support.figures import comparison_of, describe
 from tests.support.made_cases import (
     DIGESTS,
     RUBRIC,
@@ -102,10 +101,10 @@ def test_verdicts_without_a_label_are_in_no_other_figure() -> None:
 def test_the_gate_does_not_wait_for_labels() -> None:
     results = session(unlabelled=600)
     scope = Scope.of(result.case_id for result in results)
-    decision = decide(compare(None, results, scope), GateRules(min_recall=0.5), Held(scope))
+    decision = decide(comparison_of(None, results, scope), GateRules(min_recall=0.5), Held(scope))
     labelled = [result for result in results if result.label is not None]
     scope = Scope.of(result.case_id for result in labelled)
-    alone = decide(compare(None, labelled, scope), GateRules(min_recall=0.5), Held(scope))
+    alone = decide(comparison_of(None, labelled, scope), GateRules(min_recall=0.5), Held(scope))
     assert decision == alone
 
 
