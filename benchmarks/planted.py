@@ -1,11 +1,13 @@
 """Probes of the judges of `examples/probes`, whose verdicts flip by chance: what they find. What a
-model makes of a case is made by the program that answers for one in that example.
+model makes of a case is made by the program that answers for one in that example. The same cases
+are single answers, too: the agent's decisive turn, with what its tool returned as the context.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,9 +15,9 @@ from random import Random
 from typing import Any
 
 from benchmarks.measure import Line
-from examples.probes.judges import PLANTED, impressed, literal, tidy
+from examples.probes.judges import PLANTED, impressed, literal, sound, tidy
 from examples.probes.record import Shop
-from examples.probes.shop import DECISIVE, conversation, edited
+from examples.probes.shop import CLAIMS, DECISIVE, conversation, edited, rewritten
 from examples.scripted_model.script import Request
 from pytest_jrh import JudgedCase
 from pytest_jrh.cases.probes import PROBES
@@ -25,6 +27,8 @@ from pytest_jrh.core.calls import Completion, ResponseT, StageModel
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.stages import EDITOR
+from pytest_jrh.core.transcript import message_text, with_part_ids
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.sources.chat import read_messages
@@ -39,6 +43,9 @@ RUBRICS = [
 ]
 SESSIONS = 100
 RUNS, MANY_RUNS = 20, 50
+ANSWER = "answer"
+"""How the ids of those cases begin that are single answers."""
+_PART = re.compile(r"<(how|rubric|context|response)>\n(.*?)\n</\1>", re.DOTALL)
 WHOLE = {"format_invariance": 99, "position": 99}  # All variants, of which few may show a defect.
 
 Judge = Callable[[JudgedCase], int]
@@ -50,16 +57,17 @@ def lines() -> list[Line]:
     for draw, per_case, least in (("default draw", {}, 30), ("all variants", WHOLE, 95)):
         for judge in PLANTED:
             found += _lines(judge, draw, per_case, least, RUNS)
-    for judge in (tidy, impressed, literal):
-        found += _lines(judge, "200 cases", {}, 95, MANY_RUNS)
+    for of, draw in (("run", "200 cases"), (ANSWER, "200 answers")):
+        for judge in (tidy, impressed, literal, sound):
+            found += _lines(judge, draw, {}, 95, MANY_RUNS, of)
     return found
 
 
 def _lines(
-    judge: Judge, draw: str, per_case: Mapping[str, int], least: int, runs: int
+    judge: Judge, draw: str, per_case: Mapping[str, int], least: int, runs: int, of: str = "run"
 ) -> list[Line]:
     own = PLANTED[judge]
-    sessions = [_findings(judge, seed, per_case, runs) for seed in range(SESSIONS)]
+    sessions = [_findings(judge, seed, per_case, runs, of) for seed in range(SESSIONS)]
     what = f"planted: {judge.__name__}, {draw}, "
     found = []
     if own is not None:
@@ -70,14 +78,17 @@ def _lines(
     return [*found, Line(f"{what}of others", f"{others}", "at most 5", others / 5, 1)]
 
 
-def _findings(judge: Judge, seed: int, per_case: Mapping[str, int], runs: int) -> frozenset[str]:
+def _findings(
+    judge: Judge, seed: int, per_case: Mapping[str, int], runs: int, of: str
+) -> frozenset[str]:
     """The probes that find something; which cases are changed, and chance, are drawn by seed."""
     chance = Random(f"{seed}:{judge.__name__}")
 
     def flipped(score: int) -> int:
         return score ^ (chance.random() < 0.02)
 
-    bases = [spec for spec in _bases() if int(spec.run_id[-2:]) < runs]
+    ids = {f"{of}-{number:02}" for number in range(runs)}
+    bases = [spec for spec in _bases() if spec.run_id in ids]
     right = {spec: flipped(_verdict(judge, "", spec)) == _bases()[spec].expected for spec in bases}
     results = []
     for name, probe in PROBES.items():
@@ -128,9 +139,22 @@ async def _asked(made: Awaitable[Derived]) -> Derived:
 
 
 def _bench(spec: CaseSpec) -> ProbeBench:
-    pipeline = Pipeline.default("shop")
-    original, _ = read_messages(conversation(int(spec.run_id[-2:])))
-    return ProbeBench(tuple(RUBRICS), original, pipeline.models, pipeline.templates, _answered)
+    is_answer = _is_answer(spec)
+    pipeline = Pipeline.default("shop", edits="answer" if is_answer else "text")
+    original = _bases()[replace(spec.base_case, test="agent_positives")].messages
+    complete = _written if is_answer else _answered
+    return ProbeBench(
+        tuple(RUBRICS),
+        original,
+        pipeline.models,
+        pipeline.templates,
+        complete,
+        of_answers=is_answer,
+    )
+
+
+def _is_answer(spec: CaseSpec) -> bool:
+    return spec.run_id.startswith(ANSWER)
 
 
 async def _answered(
@@ -140,6 +164,33 @@ async def _answered(
     text = "\n".join(str(message["content"]) for message in messages)
     answer = json.dumps(Shop().answer(Request(stage.stage, text)))
     return Completion(answer, response_model.model_validate_json(answer))
+
+
+async def _written(
+    stage: StageModel, messages: Sequence[Mapping[str, Any]], response_model: type[ResponseT]
+) -> Completion[ResponseT]:
+    """What a careful model answers in place of the editor and the verifier of single answers."""
+    text = "\n".join(str(message["content"]) for message in messages)
+    parts = dict(_PART.findall(text))
+    number = next(number for number, rule in enumerate(RULES) if rule in parts["rubric"])
+    rubric, response = RUBRICS[number], parts["response"]
+    said: dict[str, Any]
+    if stage.stage == EDITOR.name:
+        new = f"{response} {CLAIMS[rubric.id]}"
+        if "argues that it kept" not in parts["how"]:
+            new = rewritten(parts["how"], response)
+        index = int(re.findall(r"message_index (\d+)", text)[0])
+        said = {"turns": [{"message_index": index, "new_content": new}]}
+    else:
+        turns = ({"role": "tool", "content": parts["context"]}, _turn("assistant", response))
+        is_violated = _judged(sound, turns, rubric)
+        said = {"rationale": "It says so.", "verdict": "FAIL" if is_violated else "PASS"}
+    answer = json.dumps(said)
+    return Completion(answer, response_model.model_validate_json(answer))
+
+
+def _turn(role: str, text: str) -> Message:
+    return {"role": role, "content": text}
 
 
 @cache
@@ -154,21 +205,39 @@ def _verdict(judge: Judge, name: str, spec: CaseSpec) -> int:
 
 
 def _judged(judge: Judge, messages: tuple[Message, ...], rubric: Rubric) -> int:
-    return judge(JudgedCase(JudgedRubric(rubric.id, rubric.instructions), messages))
+    # The judges know the record of an order as what a tool returned.
+    turns = []
+    for turn in messages:
+        is_record = turn.get("id") == "context"
+        turns.append({**turn, "role": "tool", "tool_call_id": "1"} if is_record else turn)
+    return judge(JudgedCase(JudgedRubric(rubric.id, rubric.instructions), tuple(turns)))
 
 
 @cache
 def _bases() -> dict[CaseSpec, Base]:
-    """The cases that are changed: each run under each rubric, as it is and violating it."""
+    """The cases that are changed: each run, and its decisive turn as an answer, under each rubric,
+    as it is and violating it.
+    """
     made: dict[CaseSpec, Base] = {}
     for number in range(MANY_RUNS):
         messages, _ = read_messages(conversation(number))
+        request, record, decision = messages[0], messages[2], messages[DECISIVE]
+        context = {"role": "user", "content": message_text(record), "id": "context"}
+        answer = tuple(with_part_ids([context, request, decision]))
         for rubric in RUBRICS:
-            spec = make_spec(f"run-{number:02}", rubric_id=rubric.id, test="agent_positives")
-            made[spec] = Base(messages, 0, rubric)
-            turn = dict(messages[DECISIVE])
-            turn["content"] = edited(rubric.id, turn["content"])
-            violated = (*messages[:DECISIVE], turn, *messages[DECISIVE + 1 :])
-            violation = replace(spec, test="agent_perturbation")
-            made[violation] = Base(violated, 1, rubric, frozenset({DECISIVE}))
+            made |= _as_it_is_and_violated(f"run-{number:02}", messages, DECISIVE, rubric)
+            made |= _as_it_is_and_violated(f"{ANSWER}-{number:02}", answer, 2, rubric)
     return made
+
+
+def _as_it_is_and_violated(
+    run_id: str, messages: tuple[Message, ...], decisive: int, rubric: Rubric
+) -> dict[CaseSpec, Base]:
+    spec = make_spec(run_id, rubric_id=rubric.id, test="agent_positives")
+    turn = dict(messages[decisive])
+    turn["content"] = edited(rubric.id, message_text(turn))
+    violated = (*messages[:decisive], turn, *messages[decisive + 1 :])
+    return {
+        spec: Base(messages, 0, rubric),
+        replace(spec, test="agent_perturbation"): Base(violated, 1, rubric, frozenset({decisive})),
+    }
