@@ -219,9 +219,9 @@ class JudgeStage(StageSection):
     """Code that judges gives numbers from 0 to 1: from this one on the verdict is a violation, or a
     pass by a scorer of Inspect, whose 1 is right. For binary suites, without score_map."""
     images: Literal["send", "describe"] | None = None
-    """describe: a transcript's images are named, as [image: image/png]. send: PNG, JPEG, GIF and
-    WebP images whose data are in the transcript are sent with the prompt, to a model that takes
-    them. Left out: describe."""
+    """describe: images are named, as [image: image/png]. send: PNG, JPEG, GIF and WebP images whose
+    data are there are sent with the prompt, to a model that takes them, and those that the row of
+    an answer names by a URL. Left out: describe."""
 
 
 POINTER = "a JSON pointer such as /task/id"

@@ -43,6 +43,8 @@ from pytest_jrh.llm.calls import CallRequest
 def litellm() -> Any:
     """litellm, imported when first needed and set up for recording."""
     keep_libraries_local()
+    # The URL of an image may be a stranger's: who is sent it fetches it, and this machine does not.
+    os.environ.setdefault("MAX_IMAGE_URL_DOWNLOAD_SIZE_MB", "0")
     import litellm as library
 
     _install_guard()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from pytest_jrh.engine.runner import Engine
+from pytest_jrh.llm.transport import litellm
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench, is_complete
 from tests.support.logs import IMAGE
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.conftest import MakeBench
 
+_HANDLING = "litellm.litellm_core_utils.prompt_templates.image_handling"
 AT_A_URL = "https://example.org/a.png"
 
 
@@ -103,3 +108,12 @@ def test_a_plan_says_that_images_are_not_in_its_costs(
     finally:
         engine.stop()
     assert server.count() == 0
+
+
+def test_no_provider_has_this_machine_fetch_the_image_of_a_stranger() -> None:
+    # Some providers take no URLs, and litellm would download for them what a table names.
+    library = litellm()
+    convert = import_module(_HANDLING).convert_url_to_base64
+    for url in (AT_A_URL, "http://127.0.0.1:9/a.png", "https://example.org/b.svg"):
+        with pytest.raises(library.ImageFetchError, match="disabled"):
+            convert(url)
