@@ -83,8 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     schema.add_argument(
         "--folder",
-        type=Path,
-        default=Path("inputs/configs"),
+        default="inputs/configs",
         metavar="DIR",
         help="default: %(default)s",
     )
@@ -265,8 +264,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     }
     options = Options(**values)
     for mistake in mistakes(options):
-        sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
-        return 4
+        raise InputError(mistake)
     display = Display(folder, width=width, verbosity=arguments.verbose)
     config = Path(os.path.realpath(folder / arguments.jrh_config))
     judge = imported(arguments.judge, key="--judge") if arguments.judge else None

@@ -73,9 +73,11 @@ def labels_in(table: Table, options: Namespace) -> tuple[dict[str, Any], str]:
     return meanings, f"label in {options.label} ({number:,} of {answers}): {listed(said)}"
 
 
-def judge_prompt(options: Namespace, meanings: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """A prompt with our names for its placeholders, the lines of the config by which its verdict is
-    read, and what to say of both. `meanings` are those of labels.
+def judge_prompt(
+    options: Namespace, meanings: Mapping[str, Any]
+) -> tuple[dict[str, str], list[str]]:
+    """What the files say of a prompt: it, with our names for its placeholders, and the lines of the
+    config by which its verdict is read; and what to say of both. `meanings` are those of labels.
 
     Raises `InputError` for placeholders that are no part of an answer, and where nothing says how
     the verdict is read.
@@ -107,7 +109,7 @@ def judge_prompt(options: Namespace, meanings: Mapping[str, Any]) -> tuple[str, 
     keys = _verdict_keys(text, options, meanings)
     if keys:
         about.append(f"Its verdict is read from the text of an answer:{keys}")
-    return text, keys, about
+    return {"own_prompt": text, "verdict": keys}, about
 
 
 def _variable(name: str, options: Namespace) -> str:
@@ -133,11 +135,10 @@ def _verdict_keys(text: str, options: Namespace, meanings: Mapping[str, Any]) ->
     scores = {str(score): score for score in scale.scores}
     if not scale.is_ordered:
         scores = {}
-        known_words = {word: word for word in scale.label_words}
-        for word, meaning in {**known_words, **meanings, **options.map}.items():
+        for word, meaning in {**scale.label_words, **meanings, **options.map}.items():
             # What 1 means in labels, it need not mean in a prompt.
             is_asked_for = as_word(word) in words and as_word(word) not in BARE
-            if meaning and (is_asked_for or word in options.map):
+            if meaning not in (None, "") and (is_asked_for or word in options.map):
                 scores[word] = label_value(meaning, scale)
     if {*scores.values()} != {*scale.scores} or (not pattern and "json" in words):
         hint = "say it: --verdict 'Verdict: (good|bad)' --map good=0 (satisfied) --map bad=1"

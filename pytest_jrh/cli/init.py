@@ -13,8 +13,8 @@ import re
 import shlex
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -22,80 +22,46 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.documents import DamagedError, listed, shown
+from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.text import counted, nearest_hint, same_lines
-from pytest_jrh.core.values import CANNOT_TELL, as_seen, as_text, as_word, whole_number
+from pytest_jrh.core.text import counted
+from pytest_jrh.core.values import whole_number
 from pytest_jrh.judges import JUDGES
-from pytest_jrh.people.labels import LabelRow, read_rows
+from pytest_jrh.people.labels import Joiner, LabelRow, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
 from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.source import Source
 
 
-@frozen
-class LabelFile:
-    """A label file: where the suite keeps it, and the rubrics and labels in it."""
-
-    file: Path
-    path: str
-    rubric_ids: tuple[str, ...]
-    rows: tuple[LabelRow, ...]
-
-    def meanings(self, config: str) -> tuple[str, str]:
-        """The line of the config about what words mean, and what there is to say of the labels."""
-        if {whole_number(row.label) for row in self.rows} == {0, 1}:
-            # They mean the opposite in other people's tables.
-            return (
-                f"# map: {{1: {_PASS}, 0: {_FAIL}}}   # where 1 is right",
-                f"Its labels are 0 and 1, and 1 is {_FAIL}: where it is right, set map in "
-                f"{config}.",
-            )
-        words: dict[str, None] = {}
-        for row in self.rows:
-            word = as_word(row.label)
-            if word not in ("", CANNOT_TELL, *BINARY.label_words) and whole_number(word) is None:
-                words[as_seen(row.label)] = None
-        if not words:
-            return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""
-        quoted = listed((json.dumps(word, ensure_ascii=False) for word in words), _MOST_WORDS)
+def _about_labels(rows: Sequence[LabelRow], config: str) -> tuple[str, str]:
+    """The line of the config about what the words of a label file mean, and what to say of it."""
+    if {whole_number(row.label) for row in rows} == {0, 1}:
+        # They mean the opposite in other people's tables.
         return (
-            f"# map: {{}}   # what {quoted} mean: 1 is {_FAIL}, 0 {_PASS}",
-            f"Its labels are words ({listed(words, _MOST_WORDS)}): say in {config} which are "
-            f"{_FAIL}, by `map`.",
+            f"# map: {{1: {_PASS}, 0: {_FAIL}}}   # where 1 is right",
+            f"Its labels are 0 and 1, and 1 is {_FAIL}: where it is right, set map in {config}.",
         )
+    return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""
 
 
-def look_at_labels(file: Path, name: str, rubrics: Sequence[str]) -> LabelFile:
-    """Read a label file for the suite `name`; raises `InputError` with every line that is none, and
-    where neither it nor `rubrics` names a rubric.
-    """
-    read = read_rows(file, file=str(file))
-    rubric_ids = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
-    if not rubric_ids and not rubrics:
-        message = "names no rubric, so nothing says what these labels are of"
-        raise InputError(message, str(file), hint="name it, such as --rubric honest")
-    path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
-    return LabelFile(file, path, tuple(rubric_ids), tuple(read.rows))
-
-
-def _refuse_strangers(labels: LabelFile, names: Sequence[str], log: Path) -> None:
+def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> None:
     """Refuse labels of what is no run, before there is a suite that cannot run."""
-    run_ids = {same_lines(as_text(name)) for name in names}
-    ids = dict.fromkeys(same_lines(as_text(row.run_id)) for row in labels.rows)
-    strangers = [id_ for id_ in ids if id_ not in run_ids]
-    if strangers:
-        runs = listed(dict.fromkeys(names), 3)
-        message = (
-            f"has labels of no case of {log}: its ids {listed(strangers, 3)}; the cases are {runs}"
-        )
-        hint = nearest_hint(strangers[0], run_ids, f"to {shown(strangers[0])}")
-        raise InputError(message, str(labels.file), hint=hint)
+    aliases, unclear = source.aliases(), source.unclear_names()
+    joiner = Joiner(source.summaries(), (), aliases=aliases, unclear=unclear)
+    problems: list[Problem] = []
+    for row in labels:
+        try:
+            joiner.run_of(row, with_hint=not problems)
+        except DamagedError as error:
+            key = str(error.path[0])
+            problems.append(Problem(str(error), file, row.line, key, error.hint))
+    if problems:
+        raise InputError(first_problems(problems, file))
 
 
 _ABOUT_JUDGE = """\
@@ -154,24 +120,20 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
     if inside.startswith("inputs/"):
         return LogPlace(inside, committed=True)
     target = f"inputs/data/{name}"
-    if log.is_dir():
-        target = f"{target}/runs"
-        top = real
-    else:
-        # The result of its trial is above a trajectory, and folders say which belong together.
-        top = Path(os.path.commonpath([real.parent, *(file.resolve().parent for file in files)]))
+    if not log.is_dir():
+        path = f"{target}/{real.name}"
+        return LogPlace(path, committed=True, copies={path: log})
+    path = f"{target}/runs"
     copies = {}
-    for file in [*files, *([] if log.is_dir() else [log])]:
-        copies[f"{target}/{file.resolve().relative_to(top).as_posix()}"] = file
-    path = target if log.is_dir() else f"{target}/{real.relative_to(top).as_posix()}"
+    for file in files:
+        copies[f"{path}/{file.resolve().relative_to(real).as_posix()}"] = file
     return LogPlace(path, committed=True, copies=copies)
 
 
 @frozen
 class FoundRuns:
-    """The runs of a file or folder, the `names` that labels may have for them, and where the parts
-    of conversations are, if not as usual. `words` are those for what they are; of a `table` they
-    are answers.
+    """The runs of a file or folder, and where the parts of conversations are, if not as usual.
+    `words` are those for what they are; of a `table` they are answers.
     """
 
     files: tuple[Path, ...]
@@ -180,13 +142,14 @@ class FoundRuns:
     format_keys: Mapping[str, str]
     notices: tuple[str, ...]
     about: Sequence[str]
-    names: tuple[str, ...]
     table: Table | None
     words: Mapping[str, str]
 
 
-def look_at(options: Namespace) -> FoundRuns:
-    """Read what a file or a folder holds; raises InputError where it cannot be used."""
+def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
+    """Read what a file or a folder holds; raises InputError where it cannot be used, or `labels`
+    are of others.
+    """
     log, table = options.log, None
     if options.of != "runs":
         table = table_in(log, ("text",), with_text=options.of == "answers")
@@ -201,13 +164,12 @@ def look_at(options: Namespace) -> FoundRuns:
         about = [f"Its form: {source.form_name}."]
         if not options.label:
             about += _about_fields(source)
-        names = [run.run_id for run in source.summaries()]
-        names += [*source.aliases(), *source.unclear_names()]
+        _refuse_strangers(source, labels, str(options.labels))
     unusable = [*filter(None, causes)]
     if unusable:
         notices += (f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}",)
     usable, keys = len(causes) - len(unusable), format_keys(input_format)
-    return FoundRuns(files, len(causes), usable, keys, notices, about, tuple(names), table, words)
+    return FoundRuns(files, len(causes), usable, keys, notices, about, table, words)
 
 
 def _words(name: str, values: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -245,7 +207,6 @@ def format_keys(input_format: InputFormat | None) -> dict[str, str]:
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64
 _FEW_RUNS = 5
-_MOST_WORDS = 8
 _MOST_FIELDS = 6
 _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
@@ -278,21 +239,19 @@ def start_suite(options: Namespace) -> list[str]:
     Raises `InputError`, and writes nothing, if an input cannot be used or a file already exists.
     """
     name, gate, folder = options.name, CI[options.ci], options.folder.absolute()
-    label_file = None
+    labels: Sequence[LabelRow] = ()
     if options.labels:
-        label_file = look_at_labels(options.labels, name, options.rubric)
-    entries = _rubric_entries(options.rubric, label_file)
+        labels = read_rows(options.labels, str(options.labels)).rows
+    entries = _rubric_entries(options.rubric, labels)
     _refuse_names(options, entries)
-    runs = look_at(options)
-    if label_file is not None:
-        _refuse_strangers(label_file, runs.names, options.log)
+    runs = look_at(options, labels)
     log_place = place_log(options.log, folder, name, runs.files)
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
 
     # What is filled into the texts of the files, and which other files are copied.
     values = _values(name, log_place, runs, mode)
     sources, about = dict(log_place.copies), [*runs.about]
-    judge_file, prompt, meanings = "", None, dict[str, Any]()
+    judge_file, meanings = "", dict[str, Any]()
     if options.judge:
         of_judge, judge_file = judge_values(options.judge)
         values |= of_judge
@@ -300,11 +259,12 @@ def start_suite(options: Namespace) -> list[str]:
         lines = ["", f"  # {values['places']}", "  format:"]
         lines += [f"    {key}: {pointers}" for key, pointers in runs.format_keys.items()]
         values["input_format"] = "\n".join(lines)
-    if label_file is not None:
-        values["labels"] = f"path: {label_file.path}"
-        values["map"], about_labels = label_file.meanings(values["config"])
+    if labels:
+        path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
+        values["labels"] = f"path: {path}"
+        values["map"], about_labels = _about_labels(labels, values["config"])
         about.append(about_labels)
-        sources[label_file.path] = label_file.file
+        sources[path] = options.labels
     elif runs.table is not None and options.label:
         meanings, about_labels = labels_in(runs.table, options)
         about.append(about_labels)
@@ -313,15 +273,13 @@ def start_suite(options: Namespace) -> list[str]:
     if options.scale:
         values["scale"] = f"\nrand:\n  scale: {[*options.scale]}   # of rubrics without levels\n"
     if options.prompt:
-        prompt, verdict, of_prompt = judge_prompt(options, meanings)
-        values |= {"verdict": verdict}
-        about += of_prompt
+        of_prompt, about_prompt = judge_prompt(options, meanings)
+        values |= of_prompt
+        about += about_prompt
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"{values['cassettes']}/.gitattributes"
     texts = {**_texts(values, entries, mode, gate), attributes: _ATTRIBUTES}
-    if prompt is not None:
-        texts[values["judge"]] = prompt
     force = options.force
     kept_files = [file for file in gate if _is_kept(folder / file, texts[file], force=force)]
     for file in kept_files:
@@ -353,21 +311,19 @@ def start_suite(options: Namespace) -> list[str]:
     return [
         *written,
         "",
-        *_about_runs(runs, label_file, about, values),
+        *_about_runs(runs, len(labels), about, values),
         *([] if log_place.committed else ["", _LARGE]),
         "",
         next_steps.rstrip(),
     ]
 
 
-def _rubric_entries(rubrics: Sequence[str], label_file: LabelFile | None) -> list[tuple[str, str]]:
+def _rubric_entries(rubrics: Sequence[str], labels: Sequence[LabelRow]) -> list[tuple[str, str]]:
     """The ids and texts that were given; without any the ids of a file of labels."""
     entries = []
-    for rubric in rubrics:
+    for rubric in rubrics or dict.fromkeys(row.rubric_id for row in labels if row.rubric_id):
         rubric_id, _, text = rubric.partition(":")
         entries.append((rubric_id.strip(), text.strip()))
-    if label_file is not None and not entries:
-        entries = [(rubric_id, "") for rubric_id in label_file.rubric_ids]
     return entries
 
 
@@ -376,9 +332,9 @@ def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> Non
     if options.ordinal and any(text for _, text in entries):
         hint = "name it alone, and write text and levels into its file; or --scale LOW-HIGH"
         problems.append(Problem("--rubric: a text has no levels", hint=hint))
-    if options.label and not entries:
+    if (options.label or options.labels) and not entries:
         hint = "name it, such as --rubric honest"
-        problems.append(Problem("--label: nothing says what these labels are of", hint=hint))
+        problems.append(Problem("nothing says what these labels are of", hint=hint))
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:
@@ -394,22 +350,21 @@ def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]
         if file not in shared and (folder / file).exists():
             problems.append(Problem("already exists", str(folder / file)))
     if problems:
-        hint = "Choose another name, or overwrite with --force."
-        raise InputError([*problems[:-1], replace(problems[-1], hint=hint)])
+        raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
 
 
 def _about_runs(
-    runs: FoundRuns, label_file: LabelFile | None, about: Sequence[str], values: Mapping[str, str]
+    runs: FoundRuns, labels: int, about: Sequence[str], values: Mapping[str, str]
 ) -> Iterator[str]:
     """Say what the log holds, how much of it the suite begins with, and where its parts are."""
     holds = f"The {runs.words['holder']} holds {values['runs']}"
     if runs.usable != runs.count:
         holds += f", of which {runs.usable} can be used"
-    if label_file is None and "labels" not in values:
+    if "labels" not in values:
         begins = "it" if runs.count == 1 else min(runs.usable, _FEW_RUNS)
         holds += f"; the suite begins with {begins}"
-    elif label_file is not None:
-        holds += f"; the label file has {counted(len(label_file.rows), 'label')}"
+    elif labels:
+        holds += f"; the label file has {counted(labels, 'label')}"
     yield f"{holds}."
     if runs.format_keys:
         places = ", ".join(f"{key} at {pointers}" for key, pointers in runs.format_keys.items())
@@ -446,16 +401,16 @@ def _add_command(log: LogPlace, judge_file: str, gate: str) -> str:
     return shlex.join(command)
 
 
-def write_schemas(folder: Path) -> tuple[Path, ...]:
+def write_schemas(folder: str) -> Iterable[str]:
     """Write the JSON schemas of configs and rubric files; raises `InputError` where that fails."""
-    texts = _schemas(".jrh-")
-    _write(folder, texts)
-    return tuple(folder / file for file in texts)
+    texts = _schemas(folder)
+    _write(Path(), texts)
+    return texts
 
 
-def _schemas(prefix: str) -> dict[str, str]:
-    folder = resources.files("pytest_jrh").joinpath("schema")
-    return {prefix + name: folder.joinpath(name).read_text(encoding="utf-8") for name in _SCHEMAS}
+def _schemas(folder: str) -> dict[str, str]:
+    package = resources.files("pytest_jrh.schema")
+    return {f"{folder}/.jrh-{name}": package.joinpath(name).read_text("utf-8") for name in _SCHEMAS}
 
 
 def _name_problems(argument: str, name: str) -> list[Problem]:
@@ -536,11 +491,12 @@ def _texts(
         ),
         values["rubrics"]: _rubrics(values, entries, mode),
         **{file: _filled(name, values, frozen_line=frozen_line) for file, name in gate.items()},
-        **_schemas(f"{_CONFIGS}/.jrh-"),
+        **_schemas(_CONFIGS),
     }
     if "code_section" not in values:
         head = _filled("judge.head.md", values)
-        texts[values["judge"]] = head + prompt.read_text(encoding="utf-8")
+        own_prompt = values.get("own_prompt")
+        texts[values["judge"]] = own_prompt or head + prompt.read_text(encoding="utf-8")
     return texts
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -24,7 +24,7 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
-from pytest_jrh.core.documents import DamagedError, Fields, listed, parsed_lines, pointer_to, shown
+from pytest_jrh.core.documents import DamagedError, Fields, listed, parsed_lines, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_problems
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.groups import grouped
@@ -43,7 +43,7 @@ from pytest_jrh.core.values import (
     whole_number,
 )
 from pytest_jrh.sources.columns import Table, columns_named
-from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, top_field
+from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, several_values, top_field
 from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest
@@ -111,7 +111,7 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
     joined = joiner.join(label_file.rows, settings, file, kept_file)
     joined.notices += (f"{file}: {notice}" for notice in label_file.notices)
-    if label_file.unused:
+    if label_file.unused and not label_file.is_raw:
         joined.notices.append(f"{file}: columns that are not used: {listed(label_file.unused)}.")
     return joined
 
@@ -137,17 +137,14 @@ def _from_log(
         known_names.update(dict.fromkeys(values))
         value = at(values, pointer)
         if isinstance(value, dict | list):
-            problem = _several_values(value, name, settings.source, config_key)
-            return JoinedLabels(problems=[problem])
+            return JoinedLabels(problems=[several_values(value, name, config_key)])
         # A score that was not given is NaN.
         if run.key in keys and value is not MISSING and as_text(value):
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
-        names = f"no case has {plural}"
-        if known_names:
-            names = f"the {plural} are {listed(known_names)}"
-        message = f"got {shown(name)}, which no case has; {names}"
+        names = listed(known_names) or "none"
+        message = f"got {shown(name)}, which no case has; the {plural} are {names}"
         return JoinedLabels(problems=[Problem(message, key=config_key)])
     if not settings.map and not joiner.ordinal:
         if unclear := _unclear(config_key, rows):
@@ -162,15 +159,6 @@ def _from_log(
             f"{counted(without, 'case')} without the {singular} {name}: no label."
         )
     return joined
-
-
-def _several_values(value: Any, name: str, source: str, config_key: str) -> Problem:
-    """Refuse a score or a field that is several; a label is one of them."""
-    first_key = next(iter(value), "NAME") if isinstance(value, dict) else 0
-    pointer = shown(as_pointer(name) + pointer_to(str(first_key)))
-    message = f"{shown(name)} has several values, and a label is one of them"
-    hint = f"name it by a pointer, such as labels: {{{source}: {pointer}}}"
-    return Problem(message, key=config_key, hint=hint)
 
 
 def _unclear(
@@ -234,23 +222,20 @@ class LabelFile(NamedTuple):
 
     rows: list[LabelRow]
     unused: list[str]
-    notices: tuple[str, ...] = ()
-    is_raw: bool = False
+    notices: tuple[str, ...]
+    is_raw: bool
 
 
 def read_rows(path: Path, file: str) -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
     table = read_table(path, file, ("label",))
     columns = {}
-    problems = []
     for role in _COLUMNS:
-        names = _NEEDED.get(role, (role,))
         columns[role] = _column(table, role)
         if not columns[role] and role in _NEEDED:
-            message = f"has no column {' or '.join(names)}; its columns are {listed(table.columns)}"
-            problems.append(Problem(message, file, 1))
-    if problems:
-        raise InputError(first_problems(problems, file, table.path))
+            names = " or ".join(_NEEDED[role])
+            raise table.error(f"has no column {names}; its columns are {listed(table.columns)}")
+    problems = []
     rows = []
     cells_of_rows = table.cells(*columns.values())
     labels = table.columns[columns["label"]]
@@ -264,11 +249,8 @@ def read_rows(path: Path, file: str) -> LabelFile:
         rows.append(LabelRow(**values, line=line))
     if problems:
         raise InputError(first_problems(problems, file, table.path))
-    is_raw = table.results is not None
-    unused = []
-    if not is_raw:
-        unused = [name for name in table.columns if name not in columns.values()]
-    return LabelFile(rows, unused, table.notices, is_raw)
+    unused = [name for name in table.columns if name not in columns.values()]
+    return LabelFile(rows, unused, table.notices, table.results is not None)
 
 
 def _column(table: Table, role: str) -> str:
@@ -355,7 +337,7 @@ class Joiner:
                 if row.rubric_digest not in ("", question_digest(self._rubrics[rubric_id])):
                     left_out[_REWORDED] += 1
                     continue
-                run_id, epoch = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
+                run_id, epoch = self.run_of(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
                 value = self._value(row, rubric_id, settings.map)
                 if value is None:
                     left_out[_NO_LABEL] += 1
@@ -394,7 +376,7 @@ class Joiner:
         hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
         raise DamagedError(f"names no rubric; {rubrics}", hint, ("rubric_id",))
 
-    def _run(self, row: LabelRow, *, with_hint: bool) -> tuple[str, int]:
+    def run_of(self, row: LabelRow, *, with_hint: bool) -> tuple[str, int]:
         """The run that a row is about; to look for the nearest one takes long."""
         run_id = row.run_id
         if row.line and run_id in self.unclear:
@@ -495,10 +477,7 @@ class PersonLabel:
     case_id: str = field(default="", compare=False)
 
 
-@cache
-def _line_adapter() -> TypeAdapter[PersonLabel]:
-    """What reads and writes a line, built where the first one is."""
-    return TypeAdapter(PersonLabel)
+_LINES = TypeAdapter(PersonLabel)
 
 
 def labels_path(output_dir: Path) -> Path:
@@ -521,7 +500,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     scores = {score for rubric in suite.rubrics for score in rubric.scale.scores}
     labels: list[PersonLabel] = []
     for path in dict.fromkeys(paths):
-        lines = parsed_lines(path, _line_adapter().validate_json, "no label of a person", _RESTORE)
+        lines = parsed_lines(path, _LINES.validate_json, "no label of a person", _RESTORE)
         for number, label in lines:
             if label.label is not None and label.label not in scores:
                 message = f"got {label.label}; must be {listed(map(str, sorted(scores)))}, or null"
@@ -561,7 +540,7 @@ def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
         if not attributes.exists():
             atomic_write(attributes, _MERGED_BY_LINE)
         label = replace(label, time=datetime.now(UTC).isoformat(timespec="seconds"))
-        append_line(path, _line_adapter().dump_json(label, exclude_defaults=True))
+        append_line(path, _LINES.dump_json(label, exclude_defaults=True))
 
     return write
 
@@ -581,8 +560,6 @@ class LabelTable:
             return []
         file, hint = str(self._path), "name another file: --out CSV"
         label_file = read_rows(self._path, file)
-        if label_file.is_raw:
-            raise InputError("holds results of another tool", file, hint=hint)
         if label_file.unused:
             message = f"has columns that are not of labels: {listed(label_file.unused)}"
             raise InputError(message, file, 1, hint=hint)

@@ -32,7 +32,7 @@ from pytest_jrh.core.documents import (
     printable,
     shown,
 )
-from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, Preprocessor, RunKey, RunSummary
@@ -290,11 +290,7 @@ def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
     """
     summaries = source.summaries()
     clusters = clusters_by(cluster_key, ((run.key, run.metadata) for run in source.fields()))
-    runs = []
-    for run in summaries:
-        cluster = clusters.get(run.key) or run.cluster
-        runs.append(replace(run, cluster=cluster))
-    return tuple(runs)
+    return tuple(replace(run, cluster=clusters.get(run.key) or run.cluster) for run in summaries)
 
 
 def top_field(cluster_key: str) -> str:
@@ -316,24 +312,24 @@ def clusters_by(
     for key, metadata in runs:
         value = at(metadata, pointer)
         if isinstance(value, dict | list):
-            message = (
-                f"got {shown(cluster_key)}, which is {shown(value)} in the case "
-                f"{printable(key[0])} (epoch {key[1]}); must be text, a number, true or false there"
-            )
-            raise InputError(message, key=_KEY, hint="name one value in it by a pointer")
+            raise InputError(several_values(value, cluster_key, _KEY))
         clusters[key] = None
         if value is not MISSING and value is not None:
             clusters[key] = _text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
-        message = f"got {shown(cluster_key)}, but no case has metadata"
-        if names:
-            message = (
-                f"got {shown(cluster_key)}, which no case has in its metadata; the fields are "
-            )
-            message += listed(sorted(names))
+        message = f"got {shown(cluster_key)}, which no case has in its metadata; the fields are "
+        message += listed(sorted(names)) or "none"
         raise InputError(message, key=_KEY, hint=_LEAVE_OUT)
     return clusters
+
+
+def several_values(value: Any, name: str, key: str) -> Problem:
+    """Refuse a score or a field that holds several values, where one is needed."""
+    first = next(iter(value), "NAME") if isinstance(value, dict) else 0
+    pointer = shown(as_pointer(name) + pointer_to(str(first)))
+    message = f"{shown(name)} has several values, and one is needed"
+    return Problem(message, key=key, hint=f"name it by a pointer, such as {pointer}")
 
 
 def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) -> tuple[str, ...]:

@@ -368,7 +368,7 @@ def test_an_ordinal_case_is_made_beside_other_runs_with_its_score(tmp_path: Path
     assert of_cases == expected
 
 
-def test_init_names_the_words_of_labels_that_are_words(
+def test_words_of_a_label_file_wait_for_a_map(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labelled = write_labelled(tmp_path)
@@ -378,8 +378,9 @@ def test_init_names_the_words_of_labels_that_are_words(
     arguments = ["init", "mine", log, f"--labels={given}", f"--folder={new}"]
     assert main(arguments) == 4
     assert "name it, such as --rubric" in capsys.readouterr().err
-    assert main([*arguments, "--rubric=kind"]) == 0
-    assert "Its labels are words (fine, harmful): say in " in capsys.readouterr().out
-    config = (new / "inputs/configs/mine.yml").read_text("utf-8")
+    assert main([*arguments, "--rubric=kind: Be kind."]) == 0
+    config = new / "inputs/configs/mine.yml"
     # Which of them is violated nobody has said, and a reversed map would turn all figures.
-    assert '# map: {}   # what "fine", "harmful" mean: 1 is violated, 0 satisfied' in config
+    assert "# map: {harmful: 1, fine: 0} " in config.read_text("utf-8")
+    with pytest.raises(InputError, match=r'labels.csv:2: label: got "fine"'):
+        make_ready(config, cwd=new, rootdir=new)

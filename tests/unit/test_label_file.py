@@ -172,7 +172,7 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),
-        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv: holds results of another tool"),
+        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that are not of labels"),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
@@ -440,8 +440,9 @@ def test_labels_of_no_run_begin_no_suite(
     command.append("--rubric=polite: Kind.")
     assert main(command) == 4
     said = capsys.readouterr().err
-    assert "its ids run0, run1; the cases are r0, r1" in said
-    assert 'r0 is the nearest to "run0"' in said
+    assert 'labels.csv:2: run_id: got "run0", and there is no such case; the cases are r0' in said
+    assert "r0 is the nearest id" in said
+    assert 'labels.csv:3: run_id: got "run1"' in said
     assert not project.exists()
     labels.write_text("run_id,label\nr0,pass\nr2,fail\n", encoding="utf-8")
     assert main(command) == 0
