@@ -23,10 +23,10 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.chat import (
     TEXTS,
-    as_text,
     block_of,
     data_url,
     fields_of,
+    json_text,
     listed_parts,
     parts_of,
     provider_call,
@@ -141,7 +141,7 @@ class _Reader:
             self._assistant()["content"].append(_provider_call(item, *_RUN_BY_PROVIDER[kind]))
         elif kind == "image_generation_call":
             media_type = f"image/{item.get('output_format') or 'png'}"
-            url = data_url(media_type, as_text(item.get("result")))
+            url = data_url(media_type, json_text(item.get("result")))
             self._assistant()["content"].append(block_of("image", url))
         elif kind in _THOUGHTS:
             self._assistant()["content"] += _thought(item)
@@ -174,7 +174,7 @@ def _id_of(item: Json) -> str | None:
     """The id of a call, of itself or of its result."""
     for key in ("call_id", "approval_request_id", "id"):
         if item.get(key) is not None:
-            return as_text(item[key])
+            return json_text(item[key])
     return None
 
 
@@ -203,7 +203,7 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
     if isinstance(result, dict) and result.get("type") == "computer_screenshot":
         result = [result]
     elif not isinstance(result, list) or not all(map(_is_part, result)):
-        result = as_text(result)
+        result = json_text(result)
     turn = {"role": "tool", "tool_call_id": _id_of(item), "content": result}
     if item.get("status") == "failed":
         turn["is_error"] = True
@@ -219,7 +219,7 @@ def _thought(item: Json) -> list[Json]:
     blocks = parts_of(item.get("summary")).blocks
     blocks = parts_of(item.get("content")).blocks or blocks
     if blocks:
-        texts = [as_text(block.get("text")) for block in blocks]
+        texts = [json_text(block.get("text")) for block in blocks]
         return [block_of("reasoning", "\n".join(texts))]
     encrypted = item.get("encrypted_content")
     if isinstance(encrypted, str):
@@ -236,7 +236,7 @@ def _provider_call(item: Json, kind: str, name: str, field: str, result_field: s
         result = ""
     block = provider_call(kind, item, name or item.get("name"), arguments, result)
     if error:
-        block["error"] = as_text(error)
+        block["error"] = json_text(error)
     return block
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -34,8 +33,8 @@ from pytest_jrh.core.transcript import (
     with_part_ids,
 )
 from pytest_jrh.core.values import as_text, whole_number
-from pytest_jrh.sources.chat import read_messages
-from pytest_jrh.sources.columns import Table, columns_named
+from pytest_jrh.sources.chat import json_text, read_messages
+from pytest_jrh.sources.columns import Table, columns_named, id_column
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import (
     MISSING,
@@ -45,7 +44,6 @@ from pytest_jrh.sources.source import (
     as_pointer,
     at,
     changed_note,
-    refused,
     top_field,
 )
 from pytest_jrh.sources.tables import read_table
@@ -61,10 +59,6 @@ PARTS: Mapping[str, str] = {
 """The keys of `suite.format`, and the names that columns may have which hold these parts."""
 _NAMES = {"messages": "request"}
 _IMAGES = "image images image_path image_url"
-_CONVERTED: Mapping[str, str] = {
-    ".xlsx": "pandas.read_excel({0!r}).to_csv({1!r}, index=False)",
-    ".parquet": "pandas.read_parquet({0!r}).to_json({1!r}, orient='records', lines=True)",
-}
 _IMAGE_BYTES: Mapping[bytes, str] = {
     rb"\x89PNG\r\n\x1a\n": "png",
     rb"\xff\xd8\xff": "jpeg",
@@ -89,7 +83,8 @@ class Answers(Source):
         runs = []
         for (run_id, epoch), row in self._rows.items():
             skip = None
-            if not _has_text(self._part(row, "answer")):
+            answer = self._part(row, "answer")
+            if not (_is_chat([answer]) or _text(answer).strip()):
                 skip = Skip("no_assistant_turn")
             cluster = self._part(row, "cluster")
             runs.append(RunSummary(run_id, epoch, skip, as_text(cluster) or None))
@@ -139,12 +134,6 @@ class Answers(Source):
 
     @cached_property
     def _table(self) -> Table:
-        suffix = self.path.suffix.lower()
-        if suffix in _CONVERTED:
-            new = self.path.with_suffix(".csv" if suffix == ".xlsx" else ".jsonl").name
-            line = _CONVERTED[suffix].format(self.path.name, new)
-            hint = f'convert it: python -c "import pandas; {line}"'
-            raise refused(self.path, f"is {suffix}; must be CSV or JSON lines", hint)
         return read_table(self.path, str(self.path), ("text",))
 
     @cached_property
@@ -165,22 +154,20 @@ class Answers(Source):
                 continue
             columns = columns_named(table, names)
             if part in ("messages", "answer") and len(columns) != 1:
-                what = "the request" if part == "messages" else "the answer"
-                message = f"{' or '.join(columns)} may be {what}"
-                if not columns:
-                    message = f"has no column with {what}; its columns are {listed(table.columns)}"
-                place = pointer_to((columns or ["COLUMN"])[0])
                 option = "request" if part == "messages" else "response"
+                message = f"{' or '.join(columns)} may be the {option}"
+                if not columns:
+                    message = f"has no column with the {option}; its columns are "
+                    message += listed(table.columns)
+                place = pointer_to((columns or ["COLUMN"])[0])
                 hint = f"name it: init --{option} COL, or suite.format: {{{part}: {place}}}"
                 problems.append(Problem(message, table.file, hint=hint))
             elif columns:
                 places[part] = columns[0]
         if problems:
             raise InputError(problems)
-        if "id" not in places:
-            column = self._only_id()
-            if column:
-                places["id"] = column
+        if "id" not in places and (column := id_column(table, places.values(), ())):
+            places["id"] = column
         return places
 
     def _is_there(self, place: str) -> bool:
@@ -188,20 +175,6 @@ class Answers(Source):
         name, pointer = top_field(place), as_pointer(place)
         values = self._table.columns.get(name, ())
         return any(at({name: value}, pointer) not in (MISSING, None) for value in values)
-
-    def _only_id(self) -> str:
-        """The column `idx`, else the only one that ends in `_id` and has another value in each row;
-        empty where there is none.
-        """
-        table = self._table
-        columns = [name for name in table.columns if name.casefold().endswith("_id")]
-        unique = []
-        for name in [*columns_named(table, "idx"), *columns]:
-            texts = table.texts(name)
-            if all(texts) and len({*texts}) == len(texts):
-                unique.append(name)
-        is_known = len(unique) == 1 or unique[:1] == columns_named(table, "idx")[:1]
-        return unique[0] if unique and is_known else ""
 
     def _part(self, row: Json, part: str) -> Any:
         place = self._places.get(part)
@@ -321,13 +294,7 @@ def _text(value: Any) -> str:
     """
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return "\n\n".join(value)
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False)
-    return value if isinstance(value, str) else as_text(value)
-
-
-def _has_text(value: Any) -> bool:
-    return _is_chat([value]) or bool(_text(value).strip())
+    return json_text(value)
 
 
 class OneTurnLog(EvalLog):
@@ -345,5 +312,5 @@ class OneTurnLog(EvalLog):
         return replace(run, messages=tuple(with_part_ids(run.messages))), raw
 
 
-ANSWERS = Form("table of answers", (".csv", ".tsv", ".jsonl", ".json"), source=Answers)
-ONE_TURN = Form("Inspect log of answers", (".eval", ".json"), source=OneTurnLog)
+ANSWERS = Form("table of answers", (), source=Answers)
+ONE_TURN = Form("Inspect log of answers", (), source=OneTurnLog)

@@ -89,7 +89,7 @@ def listed_parts(content: Any) -> list[Any]:
 
 def block_of(kind: str, value: Any, **fields: Any) -> Json:
     """A block as Inspect has it: what is in it stands under the name of its type."""
-    return {"type": kind, kind: as_text(value), **fields}
+    return {"type": kind, kind: json_text(value), **fields}
 
 
 def _add(parts: Parts, part: Any) -> None:
@@ -113,10 +113,12 @@ def _add(parts: Parts, part: Any) -> None:
         block = provider_call(_RUN_BY_PROVIDER[kind], part, part.get("name"), part.get("input"))
         parts.provider_calls[block["id"]] = block
         parts.blocks.append(block)
-    elif kind.endswith("_tool_result") and as_text(part.get("tool_use_id")) in parts.provider_calls:
-        block = parts.provider_calls[as_text(part["tool_use_id"])]
+    elif (
+        kind.endswith("_tool_result") and json_text(part.get("tool_use_id")) in parts.provider_calls
+    ):
+        block = parts.provider_calls[json_text(part["tool_use_id"])]
         parts.joined += 1
-        block["result"] = as_text(part.get("content"))
+        block["result"] = json_text(part.get("content"))
         if part.get("is_error") is True:
             block |= {"result": "", "error": block["result"]}
     else:
@@ -136,7 +138,7 @@ def _result(part: Json) -> Json:
         is_error = kind.startswith("error-") or kind == "execution-denied"
         content = content.get("value", content.get("reason"))
     if kind != "content":
-        content = as_text(content)
+        content = json_text(content)
     return {
         "type": "tool_result",
         "tool_use_id": part.get("toolCallId"),
@@ -151,10 +153,10 @@ def provider_call(kind: str, call: Json, name: Any, arguments: Any, result: Any 
     return {
         "type": "tool_use",
         "tool_type": kind,
-        "id": as_text(call.get("id")),
-        "name": as_text(name),
-        "arguments": as_text(arguments),
-        "result": NO_RESULT if result is None else as_text(result),
+        "id": json_text(call.get("id")),
+        "name": json_text(name),
+        "arguments": json_text(arguments),
+        "result": NO_RESULT if result is None else json_text(result),
     }
 
 
@@ -202,7 +204,7 @@ def _text(kind: str, part: Json) -> Json:
 
 def _unknown(kind: str, part: Json) -> Json:
     """The JSON of a part as text, behind its type; the end of a long one is cut, and counted."""
-    text = as_text({key: value for key, value in part.items() if key != "type"})
+    text = json_text({key: value for key, value in part.items() if key != "type"})
     left_out = len(text) - _LONGEST_UNKNOWN
     if left_out > 0:
         text = f"{text[:_LONGEST_UNKNOWN]} ... and {counted(left_out, 'more character')}"
@@ -221,7 +223,7 @@ def _written(kind: str, part: Json) -> Json | None:
         other_fields["source"] = ""
     elif kind != "search_result":
         return None
-    lines = [f"[{kind}: {as_text(part.get('title')) or 'text'}]"]
+    lines = [f"[{kind}: {json_text(part.get('title')) or 'text'}]"]
     lines += map(block_text, parts_of(content).blocks)
     for key, text in words_in(other_fields):
         lines.append(f"{key}: {text}")
@@ -257,8 +259,8 @@ def _file(file: Json) -> Json:
     data: Any = ""
     for key in reversed(_PLACES_OF_DATA):
         data = file.get(key, data)
-    url = as_text(data)
-    media_type = as_text(file.get("mediaType", file.get("mimeType")))
+    url = json_text(data)
+    media_type = json_text(file.get("mediaType", file.get("mimeType")))
     if media_type and "data" in file and not url.startswith(("data:", "http:", "https:")):
         url = data_url(media_type, url)
     kind = "image" if media_type.startswith("image/") else "document"
@@ -275,7 +277,7 @@ def data_url(media_type: Any, data: Any) -> str:
     return f"data:{media_type or 'application/octet-stream'};base64,{data}"
 
 
-def as_text(value: Any) -> str:
+def json_text(value: Any) -> str:
     """A value as text, any but a text as JSON; None is empty."""
     if value is None or isinstance(value, str):
         return value or ""
@@ -389,7 +391,7 @@ class _Reader:
             call_id = None
         call_id, function = self._take_call(call_id, name)
         if isinstance(content, dict | int | float):
-            content = as_text(content)
+            content = json_text(content)
         parts = parts_of(content)
         # Blocks that are no content of a result have no other place.
         parts.blocks += parts.calls + parts.results
@@ -436,7 +438,7 @@ def _add_fields(parts: Parts, turn: Json) -> None:
     if isinstance(refusal, str) and refusal:
         parts.blocks.append(block_of("text", refusal, refusal=True))
     speech = _speech("audio", turn)
-    if speech and not any(speech in as_text(block.get("text")) for block in parts.blocks):
+    if speech and not any(speech in json_text(block.get("text")) for block in parts.blocks):
         empty = block_of("text", "")
         # An empty text beside it says nothing.
         parts.blocks = [block for block in parts.blocks if block != empty]
@@ -488,7 +490,7 @@ def _arguments(arguments: Any) -> tuple[Json, str | None]:
     """The arguments of a call, else none and the whole text of what should have been some."""
     text = ""
     if not isinstance(arguments, dict):
-        text = as_text(arguments) or "{}"
+        text = json_text(arguments) or "{}"
         with contextlib.suppress(DamagedError):
             arguments = parsed(text)
     if isinstance(arguments, dict):
@@ -523,7 +525,7 @@ def sdk_parts_of(turn: Json) -> list[Json] | None:
     for part in parts:
         if not isinstance(part, dict) or not isinstance(part.get("type"), str):
             return None
-    texts = "".join(as_text(part.get("text")) for part in parts if part["type"] == "text")
+    texts = "".join(json_text(part.get("text")) for part in parts if part["type"] == "text")
     # Version 4 has the text in both places.
     if isinstance(content, str) and content not in texts:
         parts = [*parts, {"type": "text", "text": content}]
@@ -579,7 +581,7 @@ def _call_in(part: Json) -> Json | None:
 
 def _results_in(call: Json) -> list[Json]:
     """The result that stands in a call, as a part; none where it has none yet."""
-    state = as_text(call.get("state"))
+    state = json_text(call.get("state"))
     if state not in _FIELDS_OF_RESULTS:
         return []
     content = call.get(_FIELDS_OF_RESULTS[state])

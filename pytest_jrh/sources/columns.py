@@ -39,13 +39,12 @@ ROLES: Mapping[str, str] = {
     "baseline": "",
 }
 """What columns are taken for, and the names that they may have, whatever their case."""
-OPTIONS = ("label", "case", "rubric", "cluster", "repeat", "judge")
-"""The roles that an option of the command names one column for."""
 NONE = "none"
 """What an option names where no column has the role."""
 TEXTS = "input prompt question query context output response answer completion text transcript"
 """The names of columns that hold what is judged."""
 _OF_PEOPLE = {"human", "annotator", "gold", "reviewer", "expert", "people", "person"}
+_WITHOUT_OPTION = ("epoch", "annotator", "reasoning")
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
 _FEWEST_CLUSTERS = 5
@@ -260,7 +259,7 @@ def columns_named(table: Table, names: str) -> list[str]:
 def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
     """The column with a name of the role that is not `taken`; empty where there is none."""
     columns = [name for name in columns_named(table, ROLES[role]) if name not in taken]
-    if len(columns) > 1 and role in (*OPTIONS, "verdict"):
+    if len(columns) > 1 and role not in _WITHOUT_OPTION:
         raise _ambiguous(table, role, columns)
     return columns[0] if columns else ""
 
@@ -290,8 +289,15 @@ def case_column(table: Table, taken: Collection[str], telling: Sequence[str]) ->
     if column:
         return column
     role_columns = {*taken, *columns_named(table, " ".join(ROLES.values()))}
-    names = [name for name in table.columns if name not in role_columns]
-    usual = [name for name in columns_named(table, _MORE_IDS) if name in names]
+    return id_column(table, role_columns, telling)
+
+
+def id_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> str:
+    """The only column with a usual name of ids, else the only one that ends in `_id`, which with
+    the columns `telling` it names each row.
+    """
+    usual = [name for name in columns_named(table, _MORE_IDS) if name not in taken]
+    names = [name for name in table.columns if name not in taken]
     ids = [name for name in names if name.casefold().endswith("_id")]
     return _telling_apart(table, usual, telling) or _telling_apart(table, ids, telling)
 
@@ -337,8 +343,8 @@ class CaseKey(NamedTuple):
     """Which case a row is about; `rubric` is empty where the table has none."""
 
     case: str
-    rubric: str = ""
-    epoch: int = 1
+    rubric: str
+    epoch: int
 
     @classmethod
     def of(cls, case: str, rubric: str, epoch_text: str) -> CaseKey:
@@ -444,15 +450,13 @@ def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iter
     rubric_ids = columns_named(table, "rubric_id")
     rubric = rubric_ids[0] if rubric_ids else only_column(table, "rubric", text_columns)
     case = case or case_column(table, text_columns, [epoch, rubric])
-    needed_columns = [("case", case, "")]
-    for name in text_columns or [""]:
-        needed_columns.append(("text", name, "; a file without the text holds nothing to label"))
-    for role, name, more_hint in needed_columns:
-        if name not in table.columns:
-            column = name or "is known"
-            message = f"no column {column}; its columns are {listed(table.columns)}"
-            hint = f"name it: --{role} COL{more_hint}"
-            raise InputError(message, table.file, key=f"--{role}", hint=hint)
+    for role, names in (("case", [case]), ("text", text_columns or [""])):
+        for name in names:
+            if name not in table.columns:
+                column = name or "is known"
+                message = f"no column {column}; its columns are {listed(table.columns)}"
+                hint = f"name it: --{role} COL"
+                raise InputError(message, table.file, key=f"--{role}", hint=hint)
     digests = text_digests(table, text_columns)
     columns = (case, rubric, epoch, "rubric_text")
     for row, (*of_case, rubric_text) in enumerate(table.cells(*columns)):

@@ -19,7 +19,7 @@ from pytest_jrh.core.documents import DamagedError, Json, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import media_in, message_text
-from pytest_jrh.sources.chat import as_text, read_message, read_messages
+from pytest_jrh.sources.chat import json_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
 from pytest_jrh.sources.transcripts import (
     Item,
@@ -157,7 +157,7 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
             {
                 "messages": _joined(group, tools, is_alone=is_alone),
                 "id": run_id,
-                "cluster": as_text(cluster) or None,
+                "cluster": json_text(cluster) or None,
                 "metadata": {"model": whole.first(_MODEL_NAME)},
                 "no_messages": _NO_MESSAGES,
                 "notices": [_DROPPED] if is_cut else [],
@@ -176,14 +176,14 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
 def _note(left_out: LeftOut, kind: tuple[str, str], spans: Iterable[_Span]) -> None:
     names = left_out.setdefault(kind, [])
     for span in spans:
-        names.append(as_text(span.fields.get("name")))
+        names.append(json_text(span.fields.get("name")))
 
 
 def _spans_of(records: Sequence[Json]) -> dict[str, _Span]:
     """The spans by their ids, each with what log records say of it."""
     spans: dict[str, _Span] = {}
     for record in sorted(records, key=lambda record: "startTimeUnixNano" not in record):
-        span_id = as_text(record.get("spanId"))
+        span_id = json_text(record.get("spanId"))
         start = record.get("startTimeUnixNano")
         with inside(f"span {span_id}"):
             if start:
@@ -199,7 +199,7 @@ def _add(record: Json, span: _Span) -> None:
     """Add to a span its record, or a log record about it, with all attributes and events."""
     fields = span.fields
     fields |= _plain(record.get("attributes", [])) | record
-    span.parent = as_text(fields.get("parentSpanId")) or None
+    span.parent = json_text(fields.get("parentSpanId")) or None
     span.start = int(fields.get("startTimeUnixNano") or fields.get("observedTimeUnixNano") or 0)
     span.end = max(span.start, int(fields.get("endTimeUnixNano") or 0))
     for event in record.get("events", [record]):
@@ -207,7 +207,7 @@ def _add(record: Json, span: _Span) -> None:
         name = event.get("eventName") or event.get("name") or attributes.get("event.name")
         if name == "gen_ai.client.inference.operation.details":
             fields |= attributes
-        elif match := _EVENT.fullmatch(as_text(name)):
+        elif match := _EVENT.fullmatch(json_text(name)):
             body = _plain(event.get("body")) or attributes.get("gen_ai.event.content")
             body = _json(body or attributes)
             content = body.get("message", body)
@@ -240,10 +240,10 @@ def _set_scopes(spans: Mapping[str, _Span]) -> None:
             span.is_below = True
         elif span.kind in _MODEL and outer.kind in _MODEL:
             span.is_below = bool(outer.first(_WITH_MESSAGES))
-        conversation = as_text(span.first(_CONVERSATION)) or conversation
+        conversation = json_text(span.first(_CONVERSATION)) or conversation
         if span.kind in _AGENT:
             agent = span.id
-        span.scope = (conversation, agent, as_text(span.fields.get("gen_ai.agent.name")))
+        span.scope = (conversation, agent, json_text(span.fields.get("gen_ai.agent.name")))
     if len(outermost_first) < len(spans):
         raise DamagedError("some of its spans are inside of each other")
 
@@ -354,7 +354,7 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
                 continue
             name = tool.first(_TOOL_NAME)
             request = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-            answer = {"type": "tool_result", "tool_use_id": call_id, "content": as_text(result)}
+            answer = {"type": "tool_result", "tool_use_id": call_id, "content": json_text(result)}
             message = {"role": "assistant", "content": [request, answer]}
             if call_id in called:
                 message = {"role": "tool", "content": [answer]}
@@ -408,12 +408,9 @@ def _in_order(value: Any) -> Any:
 def _part(part: Json) -> Json:
     """A part of a message as chats have it."""
     kind, names = _PARTS.get(part.get("type"), (part.get("type"), {}))
-    chat_part = {}
-    for key, value in part.items():
-        chat_part[names.get(key, key)] = value
-    chat_part["type"] = kind
+    chat_part = {names.get(key, key): value for key, value in part.items()} | {"type": kind}
     if kind == "tool_result":
-        chat_part["content"] = as_text(chat_part.get("result"))
+        chat_part["content"] = json_text(chat_part.get("result"))
     return chat_part
 
 
