@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import sys
@@ -18,16 +17,14 @@ from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
-from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.text import counted, visible
-from pytest_jrh.core.values import as_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
-from pytest_jrh.sources import messages_of_runs, table_in
+from pytest_jrh.sources import table_in, texts_of_runs
 from pytest_jrh.sources.columns import CaseKey, TextToLabel, texts_to_label
 
 
@@ -38,18 +35,11 @@ def label_file(path: Path, options: Namespace) -> int:
     if options.out.suffix.lower() != ".csv":
         raise InputError(f"got {options.out}; must end in .csv", key="--out")
     table = table_in(path, with_text=bool(options.text))
-    if table is not None:
-        texts, notices = texts_to_label(table, options.text, options.case), table.notices
+    texts: Iterable[TextToLabel]
+    if table is None:
+        texts, notices = texts_of_runs(path)
     else:
-        runs, notices = messages_of_runs(path)
-        texts = (
-            TextToLabel(
-                CaseKey(as_text(run_id), "", epoch),
-                messages,
-                short_digest(json.dumps(messages, default=str), 16),
-            )
-            for run_id, epoch, messages in runs
-        )
+        texts, notices = texts_to_label(table, options.text, options.case), table.notices
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:
         if items.setdefault(item.key, item).turns != item.turns:
@@ -110,9 +100,25 @@ def _cases(items: Iterable[TextToLabel], rubrics: Sequence[Rubric]) -> list[Case
     """The cases of all items that have a text, one a rubric."""
     cases = []
     for item in items:
-        for rubric in rubrics if item.turns else ():
-            if item.key.rubric in ("", rubric.id):
-                cases.append(_case(item, rubric))
+        key = item.key
+        # Equal words are several cases, which messages with ids of their own tell apart.
+        messages = tuple({**turn, "id": f"{key.case} {key.epoch}"} for turn in item.turns)
+        for rubric in rubrics if messages else ():
+            if key.rubric not in ("", rubric.id):
+                continue
+            text = rubric.instructions
+            if item.rubric_text and text == rubric.id:
+                text = item.rubric_text
+            case = Case(
+                CaseSpec("", "label", rubric.id, key.case, key.epoch),
+                replace(rubric, id=rubric.id or "the rubric", instructions=text),
+                AgentRun(key.case, key.epoch, messages, metadata={"digest": item.digest}),
+                PerturbationOutcome(messages),
+                expected=None,
+                verified=True,
+                objective="fail",
+            )
+            cases.append(case)
     return cases
 
 
@@ -132,20 +138,3 @@ def _rubrics(value: str, known_ids: Collection[str]) -> Sequence[Rubric]:
     if instructions[:1].isspace() and (id_ in known_ids or len(id_.split()) == 1):
         return [Rubric(id_, instructions.strip())]
     return [Rubric("".join(known_ids) if len(known_ids) == 1 else "", text)]
-
-
-def _case(item: TextToLabel, rubric: Rubric) -> Case:
-    key = item.key
-    # Cases of the same words are several cases, which messages with ids of their own tell apart.
-    messages = tuple({**turn, "id": f"{key.case} {key.epoch}"} for turn in item.turns)
-    if item.rubric_text and rubric.instructions == rubric.id:
-        rubric = replace(rubric, instructions=item.rubric_text)
-    return Case(
-        CaseSpec("", "label", rubric.id, key.case, key.epoch),
-        replace(rubric, id=rubric.id or "the rubric"),
-        AgentRun(key.case, key.epoch, messages, metadata={"digest": item.digest}),
-        PerturbationOutcome(messages),
-        expected=None,
-        verified=True,
-        objective="fail",
-    )

@@ -5,11 +5,12 @@ several as those of one source.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +26,14 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunKey, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
+from pytest_jrh.core.values import as_text
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, Answers
-from pytest_jrh.sources.columns import Table
+from pytest_jrh.sources.columns import CaseKey, Table, TextToLabel
 from pytest_jrh.sources.conversations import (
     CONVERSATIONS,
     ITEMS,
@@ -112,9 +115,10 @@ def open_source(
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError("is neither a file nor a folder", str(path))
-    form = form_of(path) or FORMS[-1]
+    form = form_of(path)
     if of_answers:
-        form = ONE_TURN if form is INSPECT and INSPECT.fits(Head(path)) else ANSWERS
+        form = ONE_TURN if form is INSPECT else ANSWERS
+    form = form or INSPECT
     return (form.source or Transcripts)(path, form, input_format=input_format)
 
 
@@ -204,7 +208,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
 
 
 def table_in(
-    path: Path, needed: Collection[str] = ("verdict",), *, with_text: bool = False
+    path: Path, needed: Collection[str] = ("verdict",), *, with_text: bool
 ) -> Table | None:
     """A table, or the results of a tool; None for transcripts, whose source says what is wrong.
 
@@ -223,15 +227,13 @@ def table_in(
     return table if is_table or table.results or with_text else None
 
 
-def messages_of_runs(
-    log: Path,
-) -> tuple[list[tuple[str, int, Sequence[Message]]], tuple[str, ...]]:
-    """The messages of each run of a file or a folder, none of one that cannot be read, behind its
-    epoch and the name that a label file means it by alone; and sentences about what was left out.
+def texts_of_runs(log: Path) -> tuple[list[TextToLabel], tuple[str, ...]]:
+    """The messages of each run of a file or a folder, none of one that cannot be read, under the
+    name that a label file means it by alone; and sentences about what was left out.
 
     Raises InputError where no run can be read.
     """
-    runs = []
+    texts = []
     with open_sources((log,), input_format=format_of(files_in(log))) as source:
         unclear_names = set[str]().union(*source.unclear_names().values())
         clear_names = {}
@@ -239,8 +241,10 @@ def messages_of_runs(
             if alias in unclear_names:
                 clear_names[run_id] = alias
         for run, messages, _ in read_all(source, log):
-            runs.append((clear_names.get(run.run_id, run.run_id), run.epoch, messages))
-        return runs, source.notices()
+            name = as_text(clear_names.get(run.run_id, run.run_id))
+            digest = short_digest(json.dumps(messages, default=str), 16)
+            texts.append(TextToLabel(CaseKey(name, "", run.epoch), messages, digest))
+        return texts, source.notices()
 
 
 def load_inspect_eval_runs(
@@ -500,7 +504,8 @@ class Joined(Source):
         times = {number: source.created() for number, source in self._all()}
         order = sorted(times, key=lambda number: (times[number] == NOT_SAID, times[number]))
         labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
-        full_labels = _full_labels(self._files)
+        stems = Counter(file.stem for file in self._files)
+        full_labels = _labels(self._files, stems - Counter({*stems}), _common_folder(self._files))
         ids: dict[tuple[int, str], str] = {}
         for run_id, epochs in shared.items():
             taken: set[int] = set()
@@ -546,33 +551,20 @@ def _not_of_runs(file: Path) -> Problem | None:
     return problem
 
 
-def _labels(files: Sequence[Path]) -> list[str]:
-    """Name each file by its stem, where none before it has it, else by its path from where they
-    part: files that follow change no name.
+def _labels(files: Sequence[Path], unclear: Iterable[str] = (), common: str = "") -> list[str]:
+    """Name each file by its stem, where it is not `unclear` and none before it has it, else by its
+    path from where they and what is `common` part: files that follow change no name.
     """
     labels = []
-    stems = set()
-    common = str(files[0].absolute().parent)
+    stems = {*unclear}
     for file in files:
-        common = os.path.commonpath([common, file.absolute().parent])
+        folder = str(file.absolute().parent)
+        common = os.path.commonpath([common or folder, folder])
         label = file.stem
         if label in stems:
             label = file.absolute().relative_to(common).as_posix()
         labels.append(label)
         stems.add(file.stem)
-    return labels
-
-
-def _full_labels(files: Sequence[Path]) -> list[str]:
-    """Name each file by its stem, where no other has it, else by the path from where all part."""
-    stems = Counter(file.stem for file in files)
-    common = _common_folder(files)
-    labels = []
-    for file in files:
-        label = file.stem
-        if stems[label] > 1:
-            label = file.absolute().relative_to(common).as_posix()
-        labels.append(label)
     return labels
 
 

@@ -194,13 +194,12 @@ def _meaning_of_one(column: str) -> str:
 @dataclass(slots=True)
 class TableCase:
     """A case of a table: the `label` is what more than half of all people say, and `given` are by
-    judge the verdicts that there are, one a repeat, each behind its row. `line` is that of the
-    first row.
+    judge the verdicts that there are, one a repeat, each behind its row. `row` is the first one.
     """
 
     key: CaseKey
-    line: int
-    cluster: str | None = None
+    row: int
+    cluster: str | None
     label: int | None = None
     given: dict[str, list[tuple[int, Verdict]]] = field(default_factory=dict)
 
@@ -263,7 +262,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         key = CaseKey.of(names[row] or f"line {line}", rubrics[row], epochs[row])
         case = cases.get(key)
         if case is None:
-            case = cases[key] = TableCase(key, line, clusters[row] or None)
+            case = cases[key] = TableCase(key, row, clusters[row] or None)
             votes[key] = {}
         label, of_case = labels[row], votes[key]
         is_one_more_vote = annotators[row] not in {"", *of_case}
@@ -286,7 +285,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
                 if is_one_more_vote and verdict in (None, first_verdicts[repeat]):
                     # The verdict stands beside the label of each person.
                     continue
-                message = f"the case {shown(key.case)} is in line {case.line} too"
+                message = f"the case {shown(key.case)} is in line {table.lines[case.row]} too"
                 problems.append(Problem(message, table.file, line, columns.case, _TELL_APART))
             first_verdicts.setdefault(repeat, verdict)
             given = case.given.setdefault(judge, [])

@@ -183,20 +183,19 @@ def read_mlflow(entries: Sequence[Entry], results: Results) -> None:
             name, by = text_in(assessment, "assessment_name"), _by(assessment)
             is_corrected = replaced_by.get(text_in(assessment, "assessment_id")) == "person"
             feedback = mapping(assessment.get("feedback"))
+            is_failed = bool(feedback.get("error"))
             if "feedback" not in assessment:
                 results.left_out["expectations and issues"] += 1
-            elif by is None or not name or not (feedback.keys() & {"value", "error"}):
+            elif by is None or not name or not (is_plain(feedback.get("value")) or is_failed):
                 results.left_out["assessments of an unknown form"] += 1
             elif assessment.get("valid") is False and not (by == "judge" and is_corrected):
                 results.left_out["assessments that were replaced"] += 1
-            elif not is_plain(feedback.get("value")) and not feedback.get("error"):
-                results.left_out["assessments without a plain value"] += 1
             else:
                 score = Score(
                     index=index,
                     case=case,
                     metric=name,
-                    value=None if feedback.get("error") else feedback["value"],
+                    value=None if is_failed else feedback["value"],
                     by=by,
                     scorer=text_in(mapping(assessment.get("source")), "source_id"),
                     reasoning=text_in(assessment, "rationale"),

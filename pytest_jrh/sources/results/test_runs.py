@@ -205,27 +205,22 @@ def read_deepeval(entries: Sequence[Entry], results: Results) -> None:
         scores = []
         for metric in metrics:
             model = text_in(metric, "evaluationModel", "evaluation_model")
+            passed, number = metric.get("success"), metric.get("score")
+            is_scored = isinstance(number, int | float) and isinstance(passed, bool)
             score = Score(
                 index=index,
                 case=name,
                 metric=text_in(metric, "name"),
-                value=_metric_verdict(metric),
+                value=BINARY.words[not passed] if is_scored and not metric.get("error") else None,
                 # A metric of one's own may ask a model and not say so.
                 by="judge" if model else "other",
                 scorer=model,
                 reasoning=text_in(metric, "reason"),
-                number=metric.get("score"),
+                number=number,
                 fields=fields,
             )
             scores.append(score)
         results.add(scores)
-
-
-def _metric_verdict(metric: Entry) -> str | None:
-    """Whether a metric was passed; None where it failed, or gave no score."""
-    score, passed = metric.get("score"), metric.get("success")
-    is_scored = isinstance(score, int | float) and isinstance(passed, bool)
-    return BINARY.words[not passed] if is_scored and not metric.get("error") else None
 
 
 def _case_fields(entry: Entry) -> Json:
