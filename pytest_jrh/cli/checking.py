@@ -24,7 +24,7 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.columns import (
     NONE,
-    OPTIONS,
+    ROLES,
     Columns,
     choose_columns,
     labels_for,
@@ -91,10 +91,10 @@ class CheckSettings:
         """The columns that are named, each behind its role; "" for a role that none has."""
         verdicts = [self.verdict] if isinstance(self.verdict, str) else self.verdict
         assigned = [("verdict", column) for column in verdicts if column]
-        for role in (*OPTIONS, "baseline"):
-            column = getattr(self, role)
+        for role in ROLES:
+            column = getattr(self, role, "")
             is_none = column == NONE and role not in ("label", "baseline")
-            if column:
+            if column and role != "verdict":
                 assigned.append((role, "" if is_none else column))
         return assigned
 
@@ -116,7 +116,7 @@ class CheckedTable:
     session: Session
     judge_names: tuple[str, ...]
     labels: VerdictTable | None
-    earlier: VerdictTable | None = None
+    earlier: VerdictTable | None
 
     @property
     def columns(self) -> Columns:
@@ -283,9 +283,8 @@ def _session(
                 beside=tuple(texts[1:]),
                 reasons=tuple(reasons),
             )
-    rubrics = {}
-    for rubric in results.verdicts.rubric.names:
-        rubrics[results.name, rubric] = Rubric(rubric, "", answers=table.values.scale)
+    names, scale = results.verdicts.rubric.names, table.values.scale
+    rubrics = {(results.name, name): Rubric(name, "", answers=scale) for name in names}
     session = Session(
         results,
         columns=results.verdicts,

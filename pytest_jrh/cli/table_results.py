@@ -4,6 +4,7 @@ results for those that are named.
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -93,7 +94,7 @@ class TableResults(Sequence[CaseResult]):
         return _OnDemand(self._places, self._node)
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
+    def _places(self) -> dict[str, int]:
         """The places of rows by the ids of their results."""
         return {case_id: row for row, case_id in enumerate(self.verdicts.ids)}
 
@@ -104,20 +105,11 @@ class TableResults(Sequence[CaseResult]):
         used = {*columns.taken().values(), *columns.verdicts}
         return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
 
-    @cached_property
-    def _first_rows(self) -> Mapping[int, int]:
-        """The first row of each line of the file; results of tools have several of one case."""
-        rows: dict[int, int] = {}
-        for row, line in enumerate(self.table.table.lines):
-            rows.setdefault(line, row)
-        return rows
-
     def texts(self, result: CaseResult) -> Sequence[Message]:
         """What the first row of a case holds of what was judged; long texts are cut."""
         case, _ = self.rows[self._places[result.case_id]]
-        row = self._first_rows[case.line]
         turns = []
-        for turn in texts_of_row(self.table.table, self._text_columns, row):
+        for turn in texts_of_row(self.table.table, self._text_columns, case.row):
             text = str(turn["content"])
             if (more := len(text) - _LONGEST_TEXT) > 0:
                 text = f"{text[:_LONGEST_TEXT]} {ELLIPSIS} ({more:,} more characters)"
@@ -168,7 +160,7 @@ class TableResults(Sequence[CaseResult]):
     def _node(self, row: int) -> str:
         case, judge = self.rows[row]
         table = self.table.table
-        line = f":{case.line}" if table.path is None else ""
+        line = f":{table.lines[case.row]}" if table.path is None else ""
         name = f"{table.file}{line}: {case.key.case}"
         return f"{name} [{judge}]" if self.has_judges else name
 
@@ -307,18 +299,13 @@ def _probabilities(given: _Given) -> tuple[float, ...]:
     return tuple([share for share in probabilities if share is not None])
 
 
-class _OnDemand(Mapping[str, Any]):
+class _OnDemand(UserDict[str, Any]):
     """What there is to say of rows by their ids, made when it is asked for."""
 
-    def __init__(self, rows: Mapping[str, int], make: Callable[[int], Any]) -> None:
-        self._rows = rows
+    def __init__(self, rows: dict[str, int], make: Callable[[int], Any]) -> None:
+        # Not copied, as there may be many.
+        self.data = rows
         self._make = make
 
     def __getitem__(self, id_: str) -> Any:
-        return self._make(self._rows[id_])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        return self._make(self.data[id_])

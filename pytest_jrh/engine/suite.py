@@ -43,7 +43,7 @@ from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.people import Grounds, grounds_of
-from pytest_jrh.people.decisions import has_decisions, open_stores
+from pytest_jrh.people.decisions import open_stores
 from pytest_jrh.people.labels import PersonLabel, read_people
 from pytest_jrh.recording.folders import cassettes_in
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
@@ -437,9 +437,8 @@ class LoadedSuites:
                 records=lambda suite: not self.options.plan and self.modes(suite)[1] != "none",
             )
             self._refuse_shared_places(ready)
-            if has_decisions(ready.suite):
-                # What cannot be read is said before any model is asked.
-                open_stores([ready.suite])
+            # What cannot be read is said before any model is asked.
+            open_stores([ready.suite])
             self._ready[path] = ready
         return self._ready[path]
 
