@@ -53,6 +53,7 @@ from pytest_jrh.core.transcript import (
     render_transcript,
     replace_text,
     storable,
+    structured,
 )
 from pytest_jrh.llm.calls import Response, Stage, built_in
 
@@ -576,10 +577,7 @@ class _Making:
 
 def _arguments(draft: CallResponse, tool: Tool, turn: int) -> Json:
     """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
-    try:
-        arguments = json.loads(draft.arguments, parse_constant=no_constant)
-    except (ValueError, RecursionError):
-        arguments = None
+    arguments = structured(draft.arguments, parse_constant=no_constant)
     if not isinstance(arguments, dict):
         raise _broken(f"[{turn}] the new arguments of {tool.name} are no JSON object")
     if mistake := tool.arguments.mistake(arguments, "its arguments"):

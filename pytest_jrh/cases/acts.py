@@ -31,6 +31,7 @@ from pytest_jrh.core.transcript import (
     message_text,
     render_tool_calls,
     replace_text,
+    structured,
     texts_of,
     without_reasoning,
 )
@@ -235,13 +236,8 @@ class Tool:
 
 def result_value(text: str) -> object:
     """The JSON object or list that a result is, or else its text."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return text
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, dict | list) else text
+    value = structured(text)
+    return text if value is None else value
 
 
 def tools_of(

@@ -81,6 +81,16 @@ class Suite:
     notices: tuple[str, ...] = ()
 
     @property
+    def rubric_by_id(self) -> dict[str, Rubric]:
+        """Its rubrics by their ids."""
+        return {rubric.id: rubric for rubric in self.rubrics}
+
+    @property
+    def test_by_name(self) -> dict[str, SuiteTest]:
+        """Its tests by their names."""
+        return {test.name: test for test in self.tests}
+
+    @property
     def scale(self) -> Scale:
         """What the scales of its rubrics have in common."""
         return ORDINAL if self.mode == ORDINAL.name else BINARY

@@ -155,7 +155,7 @@ class Review:
     """What a person decided about a case, and noted."""
 
     action: str
-    note: str = ""
+    note: str
 
 
 @frozen

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import filecmp
+import hashlib
 import json
 import os
 import re
@@ -185,11 +186,12 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-def same_text(raw: bytes) -> bytes:
-    """The content of a file of text without a byte order mark and with the line ends of Unix: the
-    same in every checkout, also where git's `autocrlf` changes line ends.
+def text_digest(path: Path) -> str:
+    """SHA-256 of a file of text without a byte order mark and with the line ends of Unix: the same
+    in every checkout, also where git's `autocrlf` changes line ends. Raises `OSError`.
     """
-    return raw.removeprefix(_BOM).replace(b"\r\n", b"\n")
+    text = path.read_bytes().removeprefix(_BOM).replace(b"\r\n", b"\n")
+    return hashlib.sha256(text).hexdigest()
 
 
 def exists(path: Path) -> bool:

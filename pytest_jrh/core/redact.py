@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os.path
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -81,11 +81,11 @@ class Redactor:
         self._lock = threading.Lock()
         self._take(secrets)
 
-    def learn(self, environ: Mapping[str, str]) -> None:
+    def learn(self) -> None:
         """Take in what the environment has come to hold, for all who use this redactor: code that
         is not ours may read a key from a file `.env`.
         """
-        self._take(secrets_of(environ))
+        self._take(secrets_of(os.environ))
 
     def learn_headers(self, headers: Mapping[str, Iterable[str]]) -> None:
         """Take in what the headers of a request say of who asks."""

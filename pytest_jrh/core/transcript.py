@@ -109,11 +109,14 @@ def media_in(messages: Sequence[Message]) -> int:
     return count
 
 
+def positions_of(messages: Sequence[Message], role: str) -> tuple[int, ...]:
+    """Where the messages with a role are."""
+    return tuple(index for index, message in enumerate(messages) if message.get("role") == role)
+
+
 def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
     """List the positions of the assistant turns, which are the ones that may be edited."""
-    return tuple(
-        index for index, message in enumerate(messages) if message.get("role") == "assistant"
-    )
+    return positions_of(messages, "assistant")
 
 
 CONTEXT_ID = "context"
@@ -263,13 +266,19 @@ def text_to_compare(messages: Sequence[Message]) -> str:
     return "\n".join(lines)
 
 
+def structured(text: str, **reading: Any) -> Any:
+    """The JSON object or list that a text is, read as `json.loads` does; None for other texts."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text, **reading)
+    except (ValueError, RecursionError):
+        return None
+
+
 def indented_json(text: str) -> str:
     """JSON with each value on its own line, all characters as they are; any other text as it is."""
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+    if structured(text) is None:
         return text
     depth = 0
     lines = [""]

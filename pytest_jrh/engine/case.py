@@ -345,7 +345,7 @@ async def recorded_with(
     for tools in in_time:
         with tape.only_replaying() as lookups, contextlib.suppress(NoVerdictCase, Unscored):
             await make(tools)
-        if all(lookup.answer is not None for lookup in lookups):
+        if all(lookup.is_recorded for lookup in lookups):
             return tools
     return in_time[0]
 
@@ -354,11 +354,13 @@ async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
     """Await the work, and mark the tape complete where a replay would end in the same way."""
     try:
         result = await work
-    except (NoVerdictCase, Unscored) as reason:
-        if isinstance(reason, NoVerdictCase) or UNSCORED[reason.outcome].final:
+    except NoVerdictCase:
+        await tape.finish()
+        raise
+    except Unscored as trouble:
+        if UNSCORED[trouble.outcome].final:
             await tape.finish()
-        if isinstance(reason, Unscored):
-            tape.failed(reason)
+        tape.failed(trouble)
         raise
     await tape.finish()
     return result
@@ -428,20 +430,20 @@ class EngineSettings:
     stops: EarlyStop
     session: str
     prints_at_once: bool
-    ledger: Ledger | None
+    ledger: Ledger
     ask: bool
     review: ReviewDesk | None
-    is_orphan: Callable[[], bool] | None
+    is_orphan: Callable[[], bool]
     ends_session: tuple[type[BaseException], ...]
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
-    def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
-        """The record mode of a suite's generation or judging."""
+    def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
+        """The record modes of a suite's generation and judging."""
         modes = ready.suite.config.recording.record_modes(self.record_mode, self.judge_record_mode)
         if not self.ask and modes == ("none", "none"):
             # A plan without a record mode says what recording would take.
-            return "new_episodes"
-        return modes[judging]
+            return "new_episodes", "new_episodes"
+        return modes
 
 
 class Calls:
@@ -479,7 +481,7 @@ class Calls:
     def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
         """The tape that a case's calls of one kind go through."""
         settings, folder = self._settings, ready.suite.cassette_dir
-        mode = settings.mode(ready, judging=judging)
+        mode = settings.modes(ready)[judging]
         path = cassette_path(folder, attempt.spec, judging=judging)
         live: Exchange | None = None
         http: HttpRecorder | None = None
@@ -514,22 +516,17 @@ class Calls:
 
     def judging(self, tape: Tape, judge: SuiteJudge, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
-        return TapedCalls(
-            tape,
-            repeat,
-            self._threads,
-            self._code_places,
-            lambda: self._kept(tape, judge),
-        )
 
-    def _kept(self, tape: Tape, judge: SuiteJudge) -> KeptRequests:
-        """What records the requests of a judge's own code."""
-        return KeptRequests(
-            tape,
-            self._recorder(),
-            admit=partial(self._admit, tape),
-            paced=partial(self._paced, _asked_as(judge)),
-        )
+        def kept() -> KeptRequests:
+            """What records the requests of a judge's own code."""
+            return KeptRequests(
+                tape,
+                self._recorder(),
+                admit=partial(self._admit, tape),
+                paced=partial(self._paced, _asked_as(judge)),
+            )
+
+        return TapedCalls(tape, repeat, self._threads, self._code_places, kept)
 
     def say(self, text: str) -> None:
         """Tell the user a sentence, once."""
@@ -545,10 +542,8 @@ class Calls:
 
     def _count(self, stage: str, case: str, needs: Sequence[Sequence[StageModel]]) -> None:
         """Count a call whose price is not known; raises `Unscored` where it must not be made."""
-        settings = self._settings
-        settings.stops.check(case, needs)
-        refusal = settings.ledger.enter(0.0) if settings.ledger is not None else None
-        if refusal is not None:
+        self._settings.stops.check(case, needs)
+        if refusal := self._settings.ledger.enter(0.0):
             raise Unscored("over_budget", stage=stage, cause=f"{refusal}.")
 
     async def _paced(self, judge: StageModel) -> Callable[[], object]:

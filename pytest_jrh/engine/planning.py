@@ -160,7 +160,7 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
 def _answered(tapes: Iterable[Tape]) -> Counter[str]:
     """The calls of each stage that recordings answered."""
     lookups = chain.from_iterable(tape.lookups for tape in tapes)
-    return Counter(lookup.stage for lookup in lookups if lookup.answer is not None)
+    return Counter(lookup.stage for lookup in lookups if lookup.is_recorded)
 
 
 def _cost_of(model: StageModel, calls: Bounds, letters: int) -> Bounds | None:

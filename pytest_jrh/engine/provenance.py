@@ -5,7 +5,6 @@ long.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest_jrh
 from pytest_jrh.config.suite import Commands, Suite
-from pytest_jrh.core.files import absolute, git_output, relative_path, same_text
+from pytest_jrh.core.files import absolute, git_output, relative_path, text_digest
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine
@@ -153,6 +152,6 @@ def _cases(suite: Suite, folder: Path) -> str:
 def file_digest(path: Path) -> str:
     """The first hex digits of a file's SHA-256; empty where it cannot be read."""
     try:
-        return hashlib.sha256(same_text(path.read_bytes())).hexdigest()[:DIGEST]
+        return text_digest(path)[:DIGEST]
     except OSError:
         return ""

@@ -80,10 +80,7 @@ class CaseRunner:
         # Where calls are made, about twice as many as they: while one case reads, writes or
         # computes, another has the call's place. With one call at a time it is one case at a time
         # too.
-        asks = False
-        for ready in suites.values():
-            for judging in (False, True):
-                asks = asks or settings.mode(ready, judging=judging) != "none"
+        asks = any(settings.modes(ready) != ("none", "none") for ready in suites.values())
         most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(most_at_work)
         self.calls = Calls(settings, self._is_stopping)
@@ -99,8 +96,7 @@ class CaseRunner:
         self.progress = Progress(0, 0)
 
     def _is_stopping(self) -> bool:
-        is_orphan = self._settings.is_orphan
-        return self._stopping or (is_orphan is not None and is_orphan())
+        return self._stopping or self._settings.is_orphan()
 
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
@@ -137,18 +133,6 @@ class CaseRunner:
             future.set_exception(error)
         self._pending.clear()
 
-    def _give(self, future: Future[CaseResult], result: CaseResult | BaseException) -> None:
-        """Set the result of a case, unless the end of the session has done so."""
-        if future not in self._pending:
-            if not isinstance(result, BaseException):
-                self.unfinished.append(result)
-            return
-        self._pending.remove(future)
-        if isinstance(result, BaseException):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
-
     def _leave(self, attempt: Attempt) -> None:
         """Keep what a case took that came to no result."""
         if attempt.tapes or attempt.base is not None:
@@ -180,14 +164,20 @@ class CaseRunner:
                 result = await self._result(attempt, judging)
             done, spending = self.progress, result.spending.all
             self.progress = Progress(done.done + 1, done.total, done.spending + spending)
-            self._give(future, result)
+            if future.done():
+                # By the end of the session.
+                self.unfinished.append(result)
+            else:
+                future.set_result(result)
         except SessionEnd as end:
             self._leave(attempt)
             self.end(end.error)
         except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
             self._leave(attempt)
-            self._give(future, error)
+            if not future.done():
+                future.set_exception(error)
         finally:
+            self._pending.discard(future)
             self._places.release()
 
     async def _result(self, attempt: Attempt, judging: Awaitable[None]) -> CaseResult:
@@ -200,12 +190,13 @@ class CaseRunner:
         except Unscored as trouble:
             return attempt.result(_clean(trouble.why, redactor))
         except InputError as error:
-            unreadable = Unscored("input_error", stage="input", cause=str(error))
-            return attempt.result(_clean(unreadable.why, redactor))
+            unreadable = Why("input_error", stage="input", cause=str(error))
+            return attempt.result(_clean(unreadable, redactor))
         result, case, tape = attempt.result(), attempt.case, attempt.judging
         if result.outcome == "disagree" and case is not None and tape is not None:
-            case = _without_secrets(case, redactor)
-            self.wrong_cases[attempt.spec] = WrongCase(case, tape.answered_from)
+            # A secret may stand in the rubric, in a label, or in the run.
+            clean = redactor.value(case)
+            self.wrong_cases[attempt.spec] = WrongCase(clean, tape.answered_from)
         return result
 
     def _begun(self, spec: CaseSpec) -> tuple[Attempt, Awaitable[None]]:
@@ -323,7 +314,7 @@ class CaseRunner:
         if review is None:
             return case
         if review.awaits(case):
-            if self._settings.mode(ready, judging=True) == "none":
+            if self._settings.modes(ready)[1] == "none":
                 await self._look_ahead(case, ready, review)
             is_placed = attempt.paid_by is None
             async with self._place_lent() if is_placed else contextlib.nullcontext():
@@ -369,16 +360,6 @@ def _clean(why: Why, redactor: Redactor) -> Why:
     cause = shortened(redactor.of_code(why.cause), _LONGEST_CAUSE)
     cassette = why.cassette and str(relative_path(Path(why.cassette), Path.cwd()))
     return replace(why, cause=cause, cassette=cassette)
-
-
-def _without_secrets(case: Case, redactor: Redactor) -> Case:
-    """The case as it may be shown; what models wrote has been cleaned on its way in."""
-    return replace(
-        case,
-        rubric=redactor.value(case.rubric),
-        outcome=redactor.value(case.outcome),
-        label=redactor.value(case.label),
-    )
 
 
 class Engine:

@@ -103,11 +103,11 @@ class ReadySuite:
 
     def rubric(self, rubric_id: str) -> Rubric:
         """The rubric with this id."""
-        return next(rubric for rubric in self.suite.rubrics if rubric.id == rubric_id)
+        return self.suite.rubric_by_id[rubric_id]
 
     def test(self, name: str) -> SuiteTest:
         """The test with this name."""
-        return next(test for test in self.suite.tests if test.name == name)
+        return self.suite.test_by_name[name]
 
     @cached_property
     def judge_fingerprints(self) -> Mapping[str | None, str]:

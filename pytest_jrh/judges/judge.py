@@ -346,7 +346,7 @@ IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 
 
 def with_numbers(
-    messages: Sequence[Message], *, of_answer: bool = False
+    messages: Sequence[Message], settings: JudgeSettings
 ) -> tuple[list[Message], list[str]]:
     """Number the images that can be sent, in the order in which they stand, and list their URLs.
 
@@ -354,6 +354,7 @@ def with_numbers(
     answer names by a URL. Nothing is fetched.
     """
     urls: list[str] = []
+    of_answer = settings.prompt_of == "answer"
 
     def named(block: Any) -> Any:
         url = str(block.get("image"))
@@ -386,7 +387,7 @@ def about_media(messages: Sequence[Message], settings: JudgeSettings) -> str:
             "placeholders such as [image: image/png]. `images: send` in the judge's section sends "
             "images."
         )
-    _, images = with_numbers(messages, of_answer=settings.prompt_of == "answer")
+    _, images = with_numbers(messages, settings)
     if count == len(images):
         return ""
     return (
@@ -478,8 +479,7 @@ class PromptJudge(SuiteJudge):
         turns: Sequence[Message] = case.messages
         images: list[str] = []
         if settings.sends_images:
-            of_answer = settings.prompt_of == "answer"
-            turns, images = with_numbers(case.messages, of_answer=of_answer)
+            turns, images = with_numbers(case.messages, settings)
         values = {
             "rubric_id": case.rubric.id,
             "rubric": with_scale(case.rubric.instructions, case.scale, template, names),

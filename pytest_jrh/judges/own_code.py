@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import inspect
 import sys
@@ -29,7 +28,7 @@ from pytest_jrh.core.errors import (
     is_ours_or_installed,
     source_of,
 )
-from pytest_jrh.core.files import same_text
+from pytest_jrh.core.files import text_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.sections import ConfigSection, Flag, Text
 from pytest_jrh.core.skips import UnscoredKind
@@ -301,7 +300,7 @@ def code_digest(
     else:
         files |= _project_files(Path(start))
     for name, path in sorted(files.items()):
-        parts.append((name, hashlib.sha256(same_text(path.read_bytes())).hexdigest()))
+        parts.append((name, text_digest(path)))
     return json_digest(parts)
 
 

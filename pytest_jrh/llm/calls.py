@@ -599,11 +599,3 @@ def with_images(text: str, urls: Sequence[str]) -> list[Json]:
         parts.append({"type": "text", "text": f"image {number}:"})
         parts.append({"type": "image_url", "image_url": {"url": url}})
     return parts
-
-
-def image_sizes(message: Fields) -> list[int]:
-    """How long the data URL of each image of a message is."""
-    content = message["content"]
-    if isinstance(content, str):
-        return []
-    return [len(part["image_url"]["url"]) for part in content if part["type"] == "image_url"]

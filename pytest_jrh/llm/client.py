@@ -123,7 +123,7 @@ class LiteLLMExchange:
     ) -> None:
         self._pace = pace or Pace()
         self._stops = stops or EarlyStop()
-        self._ledger = ledger
+        self._ledger = ledger or Ledger(None)
         self._retry = retry or RetryPolicy()
         self._redact = redact
         self._stopping = asyncio.Event()
@@ -207,8 +207,6 @@ class LiteLLMExchange:
         Raises `Unscored` (over_budget) where the budget does not allow it. Calls in flight may cost
         less than reserved, so while there are any, waiting is worthwhile.
         """
-        if self._ledger is None:
-            return 0.0
         most = 0.0
         if self._ledger.most_cost is not None and (price := price_for(request.stage)):
             most = price.most(request)
@@ -268,8 +266,7 @@ class LiteLLMExchange:
                 actual = 0.0
             return failure
         finally:
-            if self._ledger is not None:
-                self._ledger.correct(most, actual)
+            self._ledger.correct(most, actual)
         return answer
 
     async def _sending(self, turn: Turn, *, is_sent: bool) -> None:

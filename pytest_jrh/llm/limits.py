@@ -28,8 +28,8 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import dollars
-from pytest_jrh.core.transcript import message_text
-from pytest_jrh.llm.calls import CallRequest, Stopped, digest, image_sizes
+from pytest_jrh.core.transcript import media_in, message_text
+from pytest_jrh.llm.calls import CallRequest, Stopped, digest
 from pytest_jrh.llm.transport import LONGEST_WAIT, litellm
 
 if TYPE_CHECKING:
@@ -46,15 +46,11 @@ async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
 
     Raises `Stopped` where `stopping` says so.
     """
-    from filelock import Timeout
-
     lock = file_lock(path)
     while True:
-        try:
+        with contextlib.suppress(TimeoutError):
             lock.acquire(blocking=False)
             break
-        except Timeout:
-            pass
         if stopping():
             raise Stopped
         await asyncio.sleep(_POLL)
@@ -262,7 +258,9 @@ class Ledger:
     spend; None is no limit. `path` is the same for every process that shares it.
     """
 
-    def __init__(self, path: Path, *, calls: int | None = None, cost: float | None = None) -> None:
+    def __init__(
+        self, path: Path | None, *, calls: int | None = None, cost: float | None = None
+    ) -> None:
         self.most_calls = calls
         self.most_cost = cost
         self._shared = SharedFile(path)
@@ -319,7 +317,7 @@ class Price:
             text = json.dumps({**message, "content": message_text(message)}, ensure_ascii=False)
             # Providers wrap messages in a few tokens of their own.
             tokens += len(text.encode("utf-8", "replace")) + _WRAPPING
-            tokens += _IMAGE * len(image_sizes(message))
+            tokens += _IMAGE * media_in([message])
         return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
 
 

@@ -264,7 +264,7 @@ class SuiteSession:
                 stops=EarlyStop(stops if self.is_worker else None),
                 session=self._token,
                 prints_at_once=self._prints_at_once,
-                is_orphan=self._is_orphan if self.is_worker else None,
+                is_orphan=self._is_orphan,
                 ledger=self._ledger(),
                 ask=not options.plan,
                 review=self.reviewing.desk,
@@ -286,11 +286,10 @@ class SuiteSession:
         kind = type(judge).__name__
         raise pytest.UsageError(f"the hook pytest_jrh_judge returned {kind}, no function")
 
-    def _ledger(self) -> Ledger | None:
-        options = self.options
-        if options.max_calls is None and options.max_cost is None:
-            return None
-        path = self._locks / f"budget-{self._token}.json"
+    def _ledger(self) -> Ledger:
+        options, path = self.options, None
+        if options.max_calls is not None or options.max_cost is not None:
+            path = self._locks / f"budget-{self._token}.json"
         return Ledger(path, calls=options.max_calls, cost=options.max_cost)
 
     def _keep(self, case: Case) -> None:
@@ -299,7 +298,7 @@ class SuiteSession:
 
     def _is_orphan(self) -> bool:
         """Whether the process that started this one, an xdist controller, is gone."""
-        return os.getppid() != self._parent
+        return self.is_worker and os.getppid() != self._parent
 
     @property
     def _locks(self) -> Path:

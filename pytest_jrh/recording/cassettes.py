@@ -26,10 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, V
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.files import atomic_write, encoded
+from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.text import one_line, shortened
-from pytest_jrh.core.transcript import message_text
-from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, image_sizes
+from pytest_jrh.llm.calls import Answer, SchemaSent
 
 SHARED = "cassette.yaml"
 """The name of a file with the cassettes of all cases of a test and rubric, beside their own."""
@@ -257,7 +256,7 @@ class Cassette:
 
     def save(self) -> None:
         """Write the file whole and rename it into place. Raises `OSError` as it comes."""
-        atomic_write(self.path, encoded(self.dump()))
+        atomic_write(self.path, self.dump())
 
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
@@ -287,21 +286,20 @@ def shared(path: Path, *, interactions: bool = False) -> dict[str, Json]:
 @lru_cache(maxsize=256)
 def _shared(path: Path, _version: tuple[int, ...], interactions: bool) -> dict[str, Json]:  # noqa: FBT001
     cassettes: dict[str, Json] = {}
-    is_whole = True
     with _restorable(path):
         text = path.read_text(encoding="utf-8")
         data = read(text, interactions=interactions or _CONFLICT in text)
         head = data["metadata"]["jrh"]
         if head["format"] != FORMAT:
             raise ValueError(f"its format is {head['format']}, not {FORMAT}")
-        exchanges = iter(data.get("interactions") or [])
+        exchanges = data.get("interactions") or []
+        start = 0
         for name, ours in head["cases"].items():
-            number = sum(call["interactions"] for call in ours["calls"])
+            end = start + sum(call["interactions"] for call in ours["calls"])
             metadata = {"jrh": {"format": FORMAT, **ours}}
-            of_case = [*islice(exchanges, number)]
-            is_whole = is_whole and len(of_case) == number
-            cassettes[name] = {"metadata": metadata, "interactions": of_case}
-        if interactions and not (is_whole and next(exchanges, None) is None):
+            cassettes[name] = {"metadata": metadata, "interactions": exchanges[start:end]}
+            start = end
+        if interactions and len(exchanges) != start:
             raise ValueError("it holds other HTTP exchanges than its head counts")
     return cassettes
 
@@ -322,8 +320,7 @@ def update_shared(path: Path, cassettes: Mapping[str, Cassette | None]) -> None:
         heads[name] = {"complete": ours["complete"], "calls": ours["calls"]}
         exchanges += data[name]["interactions"]
     if heads:
-        text = write({"jrh": {"format": FORMAT, "cases": heads}}, exchanges)
-        atomic_write(path, encoded(text))
+        atomic_write(path, write({"jrh": {"format": FORMAT, "cases": heads}}, exchanges))
     else:
         path.unlink(missing_ok=True)
 
@@ -338,14 +335,6 @@ MAKE_ROOM = "Make room or fix the permissions, then run again: every call saved 
 _ANSWER = 32_768
 # Pretty-printed, indented and escaped, a request takes more than its letters.
 _SPREAD = 2
-
-
-def size_of(request: CallRequest) -> int:
-    """The bytes of what a model is asked with."""
-    size = 0
-    for message in request.messages:
-        size += len(message_text(message).encode("utf-8", "replace")) + sum(image_sizes(message))
-    return size
 
 
 @contextlib.contextmanager

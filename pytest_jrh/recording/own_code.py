@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -91,7 +90,7 @@ class KeptRequests:
         # Where the code does not run, the verdict of another judge or case is none.
         if entry is not None and (not code.from_head or code.covers(entry.asked)):
             answer = entry.text
-        tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer))
+        tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer is not None))
         if answer is not None and (code.from_head or tape.recording.planning):
             self._note_sent_before(code)
             return self._replayed(code, answer)
@@ -209,7 +208,7 @@ class KeptRequests:
                 answer, verdict = await work()
             finally:
                 # A key that the code has set is redacted in what comes after this.
-                redactor.learn(os.environ)
+                redactor.learn()
         if exchanges.halt is not None:
             # The judge's code has caught it.
             raise Halted

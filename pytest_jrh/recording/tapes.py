@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -29,7 +30,6 @@ from pytest_jrh.recording.cassettes import (
     RecordedCall,
     cassette_file,
     room_for,
-    size_of,
     snapshot_change,
     writing,
 )
@@ -56,11 +56,11 @@ def is_shared(request: CallRequest, sequence: int) -> bool:
 
 @frozen
 class Lookup:
-    """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
+    """One call that a case has looked up, and whether it `is_recorded`."""
 
     stage: str
     fingerprint: str
-    answer: str | None
+    is_recorded: bool
 
 
 @frozen
@@ -226,8 +226,7 @@ class Tape:
                 if is_shared(request, sequence):
                     return await self._record_shared(request, sequence)
                 return await self._record(request, sequence)
-        answer = entry.text if entry is not None else None
-        self.lookups.append(Lookup(request.stage.stage, request.fingerprint, answer))
+        self.lookups.append(Lookup(request.stage.stage, request.fingerprint, entry is not None))
         if entry is None:
             raise self._unrecorded(request)
         return self._replayed(request, entry.answer, sequence)
@@ -282,7 +281,7 @@ class Tape:
         then begins anew on this tape, at the position where it had begun; what it asks again is no
         old recording any more, so the same call is never renewed twice.
         """
-        replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
+        replayed = {lookup.fingerprint for lookup in self.lookups if lookup.is_recorded}
         asks = self.recording.live is not None or self.recording.planning
         are_old = bool(fingerprints) and replayed.issuperset(fingerprints)
         if not asks or not are_old or self._mode == "none":
@@ -375,7 +374,8 @@ class Tape:
         with contextlib.ExitStack() as stack:
             # An answer that is paid for and cannot be kept would be paid for again.
             with writing(request.stage.stage, _NO_CALL.format(self.path.parent)):
-                stack.enter_context(self.room(size_of(request)))
+                prompt = json.dumps([*map(dict, request.messages)])
+                stack.enter_context(self.room(len(prompt)))
             exchanges: list[Mapping[str, Any]] = []
             if http is not None:
                 exchanges = stack.enter_context(http.recording())

@@ -211,7 +211,7 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     """Write the tables and the debug bundles."""
     editor, clean = suite.stages.get(EDITOR.name), outputs.redactor.value
     temperature = None if editor is None else editor.temperature
-    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
+    rubrics = suite.rubric_by_id
     folders = {test.name: test.output_dir for test in suite.tests}
     unwritten = []
     synthetic: list[Fields] = []

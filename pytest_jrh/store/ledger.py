@@ -83,7 +83,7 @@ def ledger_line(
     """
     if suite is not None and isinstance(line, CaseResult):
         line = replace(line, extra=replace(line.extra, config=suite.key))
-    return record_line(redactor.value(line_data(line)))[:-1].decode()
+    return record_line(redactor.value(line_data(line))).decode()
 
 
 def ledger_text(

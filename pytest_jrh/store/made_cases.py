@@ -90,18 +90,6 @@ def _bytes_at(line_place: LinePlace) -> bytes:
         return file.read(line_place.length)
 
 
-class Spool(LineFile):
-    """One process's file of made cases, a line each, on disk as soon as the case is made."""
-
-    def __init__(self, folder: Path, redactor: Redactor) -> None:
-        super().__init__(folder / f"{os.getpid()}-{secrets.token_hex(4)}.jsonl")
-        self._redactor = redactor
-
-    def append(self, case: Case) -> None:
-        """Write one case; raises `OSError`."""
-        self.add(stored_line(case, self._redactor)[:-1])
-
-
 def read_jsonl(path: Path) -> RecordIndex:
     """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
@@ -210,7 +198,7 @@ class Handover:
     def __init__(self, token: str, redactor: Redactor) -> None:
         self._token = token
         self._redactor = redactor
-        self._spools: dict[str, Spool] = {}
+        self._spools: dict[str, LineFile] = {}
         self.notices: list[str] = []
 
     def folder(self, suite: Suite) -> Path:
@@ -220,8 +208,10 @@ class Handover:
     def keep(self, case: Case, suite: Suite) -> None:
         """Spool a made case where the controller can read it."""
         folder = self.folder(suite)
+        spool = LineFile(folder / f"{os.getpid()}-{secrets.token_hex(4)}.jsonl")
         try:
-            self._spools.setdefault(suite.name, Spool(folder, self._redactor)).append(case)
+            spool = self._spools.setdefault(suite.name, spool)
+            spool.add(stored_line(case, self._redactor))
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
             # artifact.
@@ -314,7 +304,7 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
 
     Raises `InputError` for a record that cannot be used.
     """
-    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
+    rubrics = suite.rubric_by_id
     folders: dict[str, Path] = {}
     for test in suite.tests:
         folders[test.name] = suite.frozen.parent if suite.frozen else test.output_dir
@@ -344,7 +334,7 @@ def misfit_of(suite: Suite, entries: Iterable[RecordEntry]) -> Problem | None:
 
     Cases of other suites, which may share the file, are no misfits.
     """
-    tests = {test.name: test for test in suite.tests}
+    tests = suite.test_by_name
     for entry in entries:
         spec = entry.spec
         test = tests.get(spec.test)
@@ -371,7 +361,7 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
 
 
 def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
-    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
+    rubrics = suite.rubric_by_id
     rubric = rubrics.get(entry.spec.rubric_id)
     if rubric is None:
         return (
@@ -446,7 +436,7 @@ def earlier_results(
             continue
         is_same = result.judge_digest in ("", cases.fingerprints.get(spec.judge))
         if is_same and result.outcome in MADE:
-            judged = next(test.evaluate for test in suite.tests if test.name == spec.test)
+            judged = suite.test_by_name[spec.test].evaluate
             repeats = suite.repeats_of(spec.judge) if judged else 0
             base = spec.base_case if spec.variant else spec
             base_result = stored.get(case_id(base))
@@ -470,7 +460,7 @@ def earlier_results(
 
 def _is_same(suite: Suite, result: CaseResult, made: Case | None) -> bool:
     """Whether a result is of a case as it was made, and its rubric as it is."""
-    rubric = next(rubric for rubric in suite.rubrics if rubric.id == result.rubric_id)
+    rubric = suite.rubric_by_id[result.rubric_id]
     case = None if made is None else under(made, rubric)
     if case is not None and case.rubric is not rubric:
         case = reworded(case, rubric) if suite.frozen is not None else None

@@ -33,7 +33,13 @@ from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.runs import AgentRun, Label, Message, Rubric
 from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
 from pytest_jrh.core.skips import Skip
-from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake
+from pytest_jrh.core.transcript import (
+    ROLES,
+    is_role,
+    json_in_one_line,
+    message_mistake,
+    structured,
+)
 
 FORMAT = 1
 _REPAIR = "Restore the file from git, or delete it below outputs/ and run again."
@@ -55,10 +61,7 @@ def read_record(line: bytes, place: LinePlace) -> Record:
 
 def is_rands(line: bytes) -> bool:
     """Whether RAND's harness wrote a line, which lacks the keys that ours begin by."""
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
+    values = structured(line.decode("utf-8", "replace"))
     return isinstance(values, dict) and "format" not in values and "case_id" not in values
 
 
@@ -313,12 +316,11 @@ def _sha256(parts: Fields) -> str:
 
 
 def record_line(record: Fields) -> bytes:
-    """Give the record, in JSON's own types as `stored_record` gives it, as one line of a JSONL
-    file, newline included.
+    """Give the record, in JSON's own types, as one line of a JSONL file, without its end.
 
     Keys stay in order: a judge sees a tool call's arguments as the agent wrote them, frozen or not.
     """
-    return encoded(_one_line(record, sort_keys=False)) + b"\n"
+    return encoded(_one_line(record, sort_keys=False))
 
 
 def _one_line(plain: Any, *, sort_keys: bool) -> str:

@@ -17,7 +17,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import ReadySuite, make_ready
-from pytest_jrh.llm.limits import EarlyStop, Pace, RetryPolicy
+from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy
 from tests.support.suites import SuiteFiles
 from tests.support.whole_way import played_the_whole_way
 
@@ -63,10 +63,10 @@ class Bench:
             "stops": EarlyStop(),
             "session": "",
             "prints_at_once": False,
-            "ledger": None,
+            "ledger": Ledger(None),
             "ask": True,
             "review": None,
-            "is_orphan": None,
+            "is_orphan": bool,
             "ends_session": (KeyboardInterrupt,),
         }
         return EngineSettings(**{**defaults, **more})

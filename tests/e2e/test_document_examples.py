@@ -56,7 +56,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
     cases = tmp_path / "outputs" / "agent_perturbation" / CASES_FILE
     cases.parent.mkdir(parents=True)
     made = [make_case(make_spec(f"run-{number}")) for number in range(4)]
-    cases.write_bytes(b"".join(record_line(to_record(case)) for case in made))
+    cases.write_bytes(b"\n".join(record_line(to_record(case)) for case in made))
     results = tmp_path / "outputs" / "support" / LEDGER_FILE
     results.parent.mkdir(parents=True)
     judged = [

@@ -7,19 +7,22 @@ import random
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+from uuid import uuid4
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
-from pytest_jrh.store.made_cases import RecordIndex, Spool, read_spools
+from pytest_jrh.store.made_cases import RecordIndex, read_spools
+from pytest_jrh.store.records import stored_line
 from tests.support.figures import comparison_of
 from tests.support.made_cases import (
     LEVELS,
@@ -241,7 +244,7 @@ def spooled(
     text: str = "I have refunded order 17 in full.",
 ) -> RecordIndex:
     """Make the case of every result, and say where its record lies."""
-    spool = Spool(folder, Redactor())
+    spool = LineFile(folder / uuid4().hex)
     ids = set()
     for result in results:
         spec = make_spec(
@@ -256,7 +259,8 @@ def spooled(
             ids.add(made)
             edited = result.spec.test == "agent_perturbation"
             case = make_case(spec, messages=messages_of(result), edited=edited, new_text=text)
-            spool.append(replace(case, rubric=replace(case.rubric, id=result.spec.rubric_id)))
+            case = replace(case, rubric=replace(case.rubric, id=result.spec.rubric_id))
+            spool.add(stored_line(case, NO_SECRETS))
     spool.close()
     return read_spools([spool.path], frozenset(ids)).made
 
@@ -264,8 +268,8 @@ def spooled(
 def session_about(folder: Path, case: Case) -> Session:
     """A session with one case, which the judge got wrong, and its record."""
     result = make_result(case.spec, "disagree", 0, reasoning="It was refunded once.")
-    spool = Spool(folder / "spool", Redactor())
-    spool.append(case)
+    spool = LineFile(folder / "spool" / uuid4().hex)
+    spool.add(stored_line(case, NO_SECRETS))
     spool.close()
     records = read_spools([spool.path], frozenset({generation_id(case.spec)})).made
     return replace(session_of([result]), records=records)

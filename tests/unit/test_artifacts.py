@@ -4,9 +4,11 @@ import csv
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
+from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
@@ -14,7 +16,8 @@ from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.rand_files import debug_files, judge_file_names
 from pytest_jrh.reports.session import Extent, Session
-from pytest_jrh.store.made_cases import Outputs, Spool
+from pytest_jrh.store.made_cases import Outputs
+from pytest_jrh.store.records import stored_line
 from tests.support.made_cases import (
     make_case,
     make_result,
@@ -59,9 +62,9 @@ def write(
     redactor: Redactor | None = None,
 ) -> Outputs:
     redactor = redactor or Redactor()
-    spool = Spool(suite.config_file.parent / ".spool", redactor)
+    spool = LineFile(suite.config_file.parent / ".spool" / uuid4().hex)
     for case in [make_case(A), make_case(P, edited=False)] if cases is None else cases:
-        spool.append(case)
+        spool.add(stored_line(case, redactor))
     spool.close()
     run = suite_run(suite, results, specs, spools=[spool.path])
     extents = {suite.name: Extent(len(run.results), len(specs), interrupted=False)}

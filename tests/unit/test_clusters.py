@@ -135,7 +135,7 @@ def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:
         return record | {"target_rubric": record["target_rubric"] | {"id": "rubric-1"}}
 
     records = [case("run-1", cluster="own"), case("run-2")]
-    (tmp_path / "cases.jsonl").write_bytes(b"".join(map(record_line, records)))
+    (tmp_path / "cases.jsonl").write_bytes(b"\n".join(map(record_line, records)))
     runs = [run(number, metadata={"task": "x"}) for number in (1, 2)]
     overrides = {AGENT: {"cluster_key": "task"}, "cases": {"frozen": "cases.jsonl"}}
     config = write_suite(tmp_path, runs=runs, rubrics=[rubric(1)], overrides=overrides).config

@@ -41,7 +41,7 @@ RECORD = to_record(make_case())
 
 
 def written(path: Path, *records: dict[str, Any]) -> Path:
-    path.write_bytes(b"".join(record_line(record) for record in records))
+    path.write_bytes(b"\n".join(map(record_line, records)))
     return path
 
 

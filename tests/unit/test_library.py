@@ -167,7 +167,7 @@ def test_results_of_nothing_or_of_several_judges_have_no_figures() -> None:
 
 def test_cases_are_read_as_they_were_made(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_bytes(b"".join(record_line(to_record(case)) for case in VIOLATED))
+    path.write_bytes(b"\n".join(record_line(to_record(case)) for case in VIOLATED))
     read = load_cases(path)
     assert [case_digest(case) for case in read] == [case_digest(case) for case in VIOLATED]
     with pytest.raises(InputError, match="there is no such file"):

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
@@ -12,19 +13,19 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome, Verification
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.store.made_cases import (
     RecordIndex,
-    Spool,
     case_of,
     merge,
     read_jsonl,
     read_spools,
     write_jsonl,
 )
-from pytest_jrh.store.records import case_digest, record_line, to_record, under
+from pytest_jrh.store.records import case_digest, record_line, stored_line, to_record, under
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, case_from, make_case, make_spec
 from tests.support.sessions import ANY_JSON
 
@@ -64,9 +65,9 @@ def ids(path: Path) -> list[str]:
 
 
 def spooled(folder: Path, *cases: Any) -> list[Path]:
-    spool = Spool(folder / ".spool", Redactor())
+    spool = LineFile(folder / ".spool" / uuid4().hex)
     for case in cases:
-        spool.append(case)
+        spool.add(stored_line(case, NO_SECRETS))
     spool.close()
     return [spool.path]
 
@@ -204,9 +205,10 @@ def test_hostile_text_stays_one_line_of_valid_utf8() -> None:
 
 def test_spooled_case_is_on_disk_at_once_and_free_of_secrets(tmp_path: Path) -> None:
     secret = 'sk-"quoted"-0123456789'
-    spool = Spool(tmp_path / "deep" / "spool", Redactor((secret,)))
+    spool = LineFile(tmp_path / "deep" / "spool")
     assert not spool.path.exists()
-    spool.append(make_case(new_text=f"the key is {secret}"))
+    case = make_case(new_text=f"the key is {secret}")
+    spool.add(stored_line(case, Redactor((secret,))))
     text = spool.path.read_text("utf-8")
     assert "[REDACTED]" in text
     assert "0123456789" not in text
@@ -216,8 +218,9 @@ def test_spooled_case_is_on_disk_at_once_and_free_of_secrets(tmp_path: Path) -> 
 def test_failed_write_takes_its_half_line_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spool = Spool(tmp_path, Redactor())
-    spool.append(make_case(make_spec("a")))
+    spool = LineFile(tmp_path / "spool")
+    a, b, c = (stored_line(make_case(make_spec(run)), NO_SECRETS) for run in "abc")
+    spool.add(a)
 
     class Full:
         def __init__(self, file: Any) -> None:
@@ -236,9 +239,9 @@ def test_failed_write_takes_its_half_line_back(
     whole = spool._file
     monkeypatch.setattr(spool, "_file", Full(whole))
     with pytest.raises(OSError, match="No space"):
-        spool.append(make_case(make_spec("b")))
+        spool.add(b)
     monkeypatch.setattr(spool, "_file", whole)
-    spool.append(make_case(make_spec("c")))
+    spool.add(c)
     spool.close()
     index = assemble_jsonl(tmp_path / "out.jsonl", [spool.path], map(make_spec, "abc"))
     assert len(index.entries) == 2

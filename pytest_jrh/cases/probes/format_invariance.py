@@ -27,6 +27,7 @@ from pytest_jrh.cases.probes.probe import (
 from pytest_jrh.core.documents import no_constant, unique_keys
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message
+from pytest_jrh.core.transcript import structured
 
 
 class Layout(NamedTuple):
@@ -49,23 +50,17 @@ def _marked(number: str) -> str:
     return _MARK + number
 
 
-def parsed(text: str) -> dict[str, Any] | list[Any] | None:
+def parsed(text: str) -> Any:
     """A JSON object or list, its numbers kept as text; None for everything else: duplicate keys,
     NaN and what is nested very deeply among it.
     """
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        value = json.loads(
-            text,
-            parse_int=_marked,
-            parse_float=_marked,
-            parse_constant=no_constant,
-            object_pairs_hook=unique_keys,
-        )
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict | list) else None
+    return structured(
+        text,
+        parse_int=_marked,
+        parse_float=_marked,
+        parse_constant=no_constant,
+        object_pairs_hook=unique_keys,
+    )
 
 
 def in_other_layout(text: str) -> str:

@@ -247,11 +247,6 @@ def _joined(before: str, text: str) -> str:
     return f"{before}\n\n{text}" if before else text
 
 
-def positions_of(messages: Sequence[Message], role: str) -> tuple[int, ...]:
-    """Where the messages with a role are."""
-    return tuple(index for index, message in enumerate(messages) if message.get("role") == role)
-
-
 def all_ids(messages: Iterable[Message]) -> list[str]:
     """The ids of messages, each once, in their order; see `with_ids`."""
     ids: dict[str, str] = {}

@@ -17,12 +17,12 @@ from pytest_jrh.cases.probes.probe import (
     Derived,
     Probe,
     Variant,
-    positions_of,
     shipped,
     with_text_at_end,
 )
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.transcript import positions_of
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
 _HIDDEN = "hidden"
