@@ -20,12 +20,12 @@ from pytest_jrh.core.calls import Complete
 from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
-from pytest_jrh.judges.judge import OwnCode
+from pytest_jrh.judges.judge import CodeAnswer, OwnCode
 from pytest_jrh.judges.keys import advice_on_keys
 from pytest_jrh.judges.own_code import FIX_AND_RUN, code_answer, no_verdict
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.exchanges import Halted
-from pytest_jrh.recording.own_code import Judged, KeptRequests
+from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.tapes import Tape
 
 _LATE = (
@@ -58,9 +58,8 @@ class TapedCalls:
         code = replace(code, repeat=self.repeat)
         run = _Run(code, self.threads, copy_context())
 
-        async def work() -> Judged:
-            answer = code_answer(await run.value())
-            return Judged(answer, code.verdict(answer))
+        async def work() -> CodeAnswer:
+            return code_answer(await run.value())
 
         async with self.slots:
             return await self.requests().verdict(code, work)

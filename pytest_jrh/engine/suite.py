@@ -53,7 +53,7 @@ from pytest_jrh.store.made_cases import (
     case_of,
     clustered,
     made_before,
-    misfit_of,
+    refuse_misfit,
     rejected_results,
     specs_of,
     without_cases,
@@ -264,8 +264,8 @@ def make_ready(
 
     # Whether its cases fit together, where they could all be read.
     if suite.frozen is not None and not problems:
-        ready, frozen_problems = _with_frozen(ready, suite.frozen)
-        problems += frozen_problems
+        with collecting(problems):
+            ready = _with_frozen(ready, suite.frozen)
     if suite.config.cases.cluster and not problems:
         with collecting(problems):
             ready = _with_clusters(ready, suite.config.cases.cluster)
@@ -354,19 +354,18 @@ def _judges(
     return judges
 
 
-def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
-    """Check a frozen file against the suite; the suite's notices name what is not in it."""
+def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
+    """Check a frozen file against the suite; the suite's notices name what is not in it. Raises
+    `InputError`.
+    """
     suite, cases = ready.suite, ready.frozen_cases
-    misfit = misfit_of(suite, cases.entries.values())
-    problems = []
-    if misfit is not None:
-        problems.append(misfit)
-    elif next(ready.specs(), None) is None:
+    refuse_misfit(suite, cases.entries.values())
+    if next(ready.specs(), None) is None:
         other_suites = sorted({entry.spec.suite for entry in cases.entries.values()})
         hint = f"It holds cases of {listed(other_suites)}; a suite is named after its config file."
-        problems = [
-            Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)
-        ]
+        raise InputError(
+            f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint
+        )
     notices = list(without_cases(suite, path, cases.entries.values()))
     if foreign := len(cases.foreign):
         lines = f"{counted(foreign, 'line')} without `format` and `case_id`"
@@ -376,7 +375,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         for entry in cases.entries.values()
         if entry.spec.suite == suite.name and entry.label is not None
     }
-    return ready.noting(notices, labels=labels), problems
+    return ready.noting(notices, labels=labels)
 
 
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:

@@ -196,8 +196,7 @@ class Exchanges:
             if self.closed or asks_for_credentials(request.uri):
                 return
             self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
-            self._bytes_made += len(str(interaction["request"]["body"]).encode("utf-8", "replace"))
-            self._bytes_made += len(response["body"].get("string") or b"")
+            self._bytes_made += len(str(interaction).encode("utf-8", "replace"))
             if self._rooms:
                 self._rooms.pop().close()
         self._changed()

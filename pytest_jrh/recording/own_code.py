@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import asdict
+from typing import Any, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
@@ -48,14 +48,7 @@ _NEW_EACH_TIME = (
 )
 
 
-class Judged(NamedTuple):
-    """What a judge's own code answered about a case, and the verdict that this is."""
-
-    answer: CodeAnswer
-    verdict: Verdict
-
-
-Work: TypeAlias = Callable[[], Awaitable[Judged]]
+Work: TypeAlias = Callable[[], Awaitable[CodeAnswer]]
 """Runs a judge's own code on a case."""
 
 
@@ -148,9 +141,9 @@ class KeptRequests:
             begins = await self.paced()
         sequence = tape.next_place()
         exchanges = self._exchanges(code, recorded, sequence, begins, live=live)
-        judged: Judged | None = None
+        judged: CodeAnswer | None = None
         try:
-            judged = await self._judged(work, exchanges)
+            judged = await self._judged(code, work, exchanges)
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
                 raise self._halted(code, entry, exchanges.halt, error) from error
@@ -163,7 +156,7 @@ class KeptRequests:
             is_new = judged is not None and (code.from_head or not has_verdict)
             if live and (exchanges.sent or is_new):
                 self._keep(code, exchanges, sequence, judged)
-        return judged.verdict
+        return code.verdict(judged)
 
     def _exchanges(
         self,
@@ -200,20 +193,20 @@ class KeptRequests:
         )
         return exchanges
 
-    async def _judged(self, work: Work, exchanges: Exchanges) -> Judged:
-        """What work comes to, as a replay gives it."""
+    async def _judged(self, code: OwnCode, work: Work, exchanges: Exchanges) -> CodeAnswer:
+        """What work comes to, as a replay gives it; raises `Unscored` where it is no verdict."""
         redactor = self.tape.recording.redactor
         with self.http.judging(exchanges):
             try:
-                answer, verdict = await work()
+                answer = await work()
+                reasoning = code.verdict(answer).reasoning
             finally:
                 # A key that the code has set is redacted in what comes after this.
                 redactor.learn()
         if exchanges.halt is not None:
             # The judge's code has caught it.
             raise Halted
-        reasoning = redactor.of_code(storable(verdict.reasoning)[0])
-        return Judged(answer, replace(verdict, reasoning=reasoning))
+        return CodeAnswer(answer.value, redactor.of_code(storable(reasoning)[0]))
 
     def _account_for(self, exchanges: Exchanges) -> None:
         """Count what was asked, and note what of the case it showed."""
@@ -230,13 +223,13 @@ class KeptRequests:
             self.tape.sent.sent(request)
 
     def _keep(
-        self, code: OwnCode, exchanges: Exchanges, sequence: int, judged: Judged | None
+        self, code: OwnCode, exchanges: Exchanges, sequence: int, judged: CodeAnswer | None
     ) -> None:
         """Write the entry, unfinished without a verdict."""
         to_keep = exchanges.kept(judged=judged is not None)
         answer = Answer("", finish_reason=_UNFINISHED)
         if judged is not None:
-            fields = asdict(judged.verdict) | {"said": judged.answer.value}
+            fields = asdict(code.verdict(judged)) | {"said": judged.value}
             answer = Answer(json.dumps(fields, ensure_ascii=False))
         elif not to_keep:
             return

@@ -25,7 +25,7 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
@@ -329,8 +329,9 @@ def made_before(suite: Suite) -> dict[str, RecordIndex]:
     return {test: files[path] for test, path in paths.items()}
 
 
-def misfit_of(suite: Suite, entries: Iterable[RecordEntry]) -> Problem | None:
-    """The first case of the suite in a file that cannot be a case of the suite as it is now.
+def refuse_misfit(suite: Suite, entries: Iterable[RecordEntry]) -> None:
+    """Raise `InputError` for the first case of the suite in a file that cannot be a case of the
+    suite as it is now.
 
     Cases of other suites, which may share the file, are no misfits.
     """
@@ -342,8 +343,7 @@ def misfit_of(suite: Suite, entries: Iterable[RecordEntry]) -> Problem | None:
             continue
         if mistake := _mistake(suite, entry, test):
             message = f"this case cannot be used: {mistake}"
-            return Problem(message, str(entry.place.path), entry.place.number)
-    return None
+            raise InputError(message, str(entry.place.path), entry.place.number)
 
 
 def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
