@@ -18,7 +18,13 @@ from dataclasses import replace
 from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.errors import InputError, Unscored, error_places, error_text
 from pytest_jrh.core.runs import AgentRun, Preprocessor
-from pytest_jrh.core.transcript import ROLES, message_mistake, storable, without_reasoning
+from pytest_jrh.core.transcript import (
+    ROLES,
+    blocks_of,
+    message_mistake,
+    storable,
+    without_reasoning,
+)
 from pytest_jrh.judges.own_code import loading
 
 # RAND's path to its preprocessors.
@@ -49,7 +55,7 @@ def strip_tool_call_outputs(run: Json) -> None:
         if message.get("role") == "tool":
             stripped += bool(message.get("content"))
             message["content"] = ""
-        for block in _blocks(message):
+        for block in blocks_of(message):
             if block.get("type") == "tool_use" and block.get("result"):
                 stripped += 1
                 block["result"] = ""
@@ -81,7 +87,7 @@ def keep_assistant_comment_lines(run: Json) -> None:
         if isinstance(message.get("content"), str):
             message["content"], gone = _comment_lines(message["content"])
             removed += gone
-        for block in _blocks(message):
+        for block in blocks_of(message):
             if block.get("type") == "text":
                 block["text"], gone = _comment_lines(str(block.get("text", "")))
                 removed += gone
@@ -205,11 +211,6 @@ def _mistake(state: Fields, run: AgentRun) -> str | None:
         if mistake := message_mistake(message, roles):
             return f"left message {index} with {mistake}"
     return None
-
-
-def _blocks(message: Fields) -> list[Json]:
-    content = message.get("content")
-    return content if isinstance(content, list) else []
 
 
 def _comment_lines(text: str) -> tuple[str, int]:

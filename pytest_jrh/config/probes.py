@@ -23,6 +23,7 @@ from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import KeyPath, listed, shown
+from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Label, LabelKey, RunSummary
 from pytest_jrh.core.scales import Mode, Objective
@@ -41,9 +42,7 @@ def with_probes(
     if not suite.probes:
         yield from specs
         return
-    by_test: dict[str, list[CaseSpec]] = {}
-    for spec in specs:
-        by_test.setdefault(spec.test, []).append(spec)
+    by_test = grouped_by(specs, "test")
     for test in suite.tests:
         if not test.kind.derived:
             yield from by_test.get(test.name, ())

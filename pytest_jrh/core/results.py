@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, with_config
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import CaseSpec, HumanReview
+from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.core.scales import CaseClass, Scale, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
@@ -27,12 +28,9 @@ class Verdict:
     probability: float | None = None
 
 
-def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, tuple[int, ...]]:
+def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, list[int]]:
     """The different verdicts of repeats, each with the numbers of its repeats, from 1."""
-    repeats: dict[Verdict, tuple[int, ...]] = {}
-    for number, verdict in enumerate(verdicts, start=1):
-        repeats[verdict] = (*repeats.get(verdict, ()), number)
-    return repeats
+    return grouped((verdict, number) for number, verdict in enumerate(verdicts, start=1))
 
 
 def most_frequent(scores: Sequence[int]) -> int | None:

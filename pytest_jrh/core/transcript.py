@@ -44,21 +44,26 @@ _JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"
 _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
 
 
+def blocks_of(message: Message) -> Sequence[dict[str, Any]]:
+    """The blocks of a message; none of one whose content is a text."""
+    content = message.get("content")
+    return () if isinstance(content, str) else content or ()
+
+
 def message_text(message: Message) -> str:
     """The text of a message: its text blocks joined by newlines, without reasoning or media."""
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return "\n".join(
-        str(block.get("text", "")) for block in content or () if block.get("type") == "text"
-    )
+    texts = (block.get("text", "") for block in blocks_of(message) if block.get("type") == "text")
+    return "\n".join(map(str, texts))
 
 
 def texts_of(message: Message, of_blocks: Sequence[str]) -> list[str]:
     """The texts of a turn, each as it is: of its blocks those under these keys, and its error."""
     content, error = message.get("content"), message.get("error")
     texts: list[object] = [content]
-    for block in content if isinstance(content, list) else ():
+    for block in blocks_of(message):
         texts += [block.get(key) for key in of_blocks]
     if isinstance(error, Mapping):
         texts.append(error.get("message"))
@@ -104,7 +109,7 @@ def media_in(messages: Sequence[Message]) -> int:
     """
     count = 0
     for message in messages:
-        for block in _blocks(message):
+        for block in blocks_of(message):
             count += block.get("type") not in _AS_TEXT
     return count
 
@@ -399,7 +404,9 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     if isinstance(error, dict):
         header += f" (error: {_inline(str(error.get('type', 'unknown')))})"
         sections.append((header, [f"error: {error.get('message', '')}"]))
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
+    blocks = blocks_of(message)
+    if isinstance(content, str):
+        blocks = [{"type": "text", "text": content}]
     for block in blocks:
         for title, text in _block_sections(block, header, show_reasoning=show_reasoning):
             if title == header and sections and sections[-1][0] == header:
@@ -419,11 +426,6 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     return [*joined, *calls]
 
 
-def _blocks(message: Message) -> Sequence[Mapping[str, Any]]:
-    content = message.get("content")
-    return () if isinstance(content, str) else content or ()
-
-
 def named(message: Message) -> str:
     """The name of who spoke behind a role, where the log has one: in quotes, so that it can say
     nothing else in a header.
@@ -438,7 +440,7 @@ def sources_of(message: Message) -> list[str]:
     """What an answer cites, each source once: what the log says of it, on a line."""
     lines: dict[str, None] = {}
     holders: list[Any] = [message.get("metadata")]
-    for block in _blocks(message):
+    for block in blocks_of(message):
         holders += (block, block.get("internal"))
     for holder in holders:
         for key in _CITED if isinstance(holder, dict) else ():
@@ -483,7 +485,7 @@ def unshown_in(messages: Sequence[Message]) -> Counter[str]:
     """
     unshown: Counter[str] = Counter()
     for message in messages:
-        for block in _blocks(message):
+        for block in blocks_of(message):
             if block.get("type") not in (*_AS_TEXT, "image") and "\n" not in block_text(block):
                 unshown[f"[{_inline(str(block.get('type')))}]"] += 1
         for key, value in (message.get("metadata") or {}).items():

@@ -405,7 +405,7 @@ class Engine:
         """How far the cases are that were set to work."""
         return self._runner.progress
 
-    def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
+    def result(self, spec: CaseSpec, meanwhile: Callable[[], object] = bool) -> CaseResult:
         """Wait for the result of a spec, as `wait` does, and print what its code has printed;
         raises a bug as it was.
         """
@@ -422,7 +422,7 @@ class Engine:
         """The case of a result whose verdict is wrong; it is given once, and forgotten."""
         return self._runner.wrong_cases.pop(spec, None)
 
-    def wait(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> None:
+    def wait(self, spec: CaseSpec, meanwhile: Callable[[], object] = bool) -> None:
         """Wait for the end of a spec or the engine, calling `meanwhile` a few times a second."""
         if spec not in self._futures:
             self.start([spec])
@@ -430,8 +430,7 @@ class Engine:
         if future.done():
             return
         while not wait([future], timeout=_MEANWHILE).done and self._thread.is_alive():
-            if meanwhile is not None:
-                meanwhile()
+            meanwhile()
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""

@@ -24,6 +24,7 @@ from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message
@@ -559,7 +560,5 @@ def _on_offer(
 
 def _names(score_map: Mapping[str, int]) -> Mapping[int, str]:
     """What the scores are called, by a map from the names."""
-    names: dict[int, list[str]] = {}
-    for key, score in score_map.items():
-        names.setdefault(score, []).append(key)
+    names = grouped((score, key) for key, score in score_map.items())
     return {score: " or ".join(keys) for score, keys in names.items()}

@@ -101,11 +101,9 @@ class Exchanges:
         *,
         live: bool,
         redactor: Redactor,
-        admit: Callable[[], Halt | None] = lambda: None,
-        changed: Callable[[], object] = lambda: None,
-        room: Callable[[int], contextlib.AbstractContextManager[None]] = (
-            lambda _: contextlib.nullcontext()
-        ),
+        admit: Callable[[], Halt | None],
+        changed: Callable[[], object],
+        room: Callable[[int], contextlib.AbstractContextManager[None]],
     ) -> None:
         self.live = live
         self.redactor = redactor

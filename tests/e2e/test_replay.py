@@ -18,7 +18,7 @@ from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
 from tests.support.suites import BOTH_TESTS
-from tests.support.whole_way import played_the_whole_way
+from tests.support.whole_way import UNKEPT, played_the_whole_way
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +140,7 @@ def test_a_recorder_keeps_each_exchange_once_and_leaves_httpx_as_it_was(
         with httpx.Client() as client:
             with recorder.recording() as made:
                 first = _ask(client, server)
-            exchanges = Exchanges(made, live=False, redactor=Redactor(()))
+            exchanges = Exchanges(made, live=False, redactor=Redactor(()), **UNKEPT)
             with recorder.judging(exchanges):
                 assert _ask(client, server).json() == first.json()
                 with pytest.raises(Halted):

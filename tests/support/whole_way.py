@@ -22,6 +22,9 @@ from pytest_jrh.recording.exchanges import Exchanges, Halted, HttpRequest
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Tape
 
+UNKEPT: dict[str, Any] = {"admit": lambda: None, "changed": bool, "room": contextlib.nullcontext}
+"""What `Exchanges` take that nobody pays for or keeps."""
+
 
 @contextlib.contextmanager
 def played_the_whole_way() -> Iterator[list[str]]:
@@ -75,7 +78,7 @@ async def _played(
     answer = entry.answer
     sending = Sending(answer.left_out, answer.schema_sent or _sent_before(request, answer))
     asked = {**arguments(request, sending), "api_key": "replayed"}
-    exchanges = _Played(entry.exchanges, live=False, redactor=redactor)
+    exchanges = _Played(entry.exchanges, live=False, redactor=redactor, **UNKEPT)
     sent: list[Any] = []
     for exchange in entry.exchanges:
         with contextlib.suppress(ValueError):
