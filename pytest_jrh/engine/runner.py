@@ -92,7 +92,6 @@ class CaseRunner:
         self.printed: dict[CaseSpec, Printed] = {}
         self.wrong_cases: dict[CaseSpec, WrongCase] = {}
         self._finalized: asyncio.Task[None] | None = None
-        self.refusal: InputError | None = None
         self.progress = Progress(0, 0)
 
     def _is_stopping(self) -> bool:
@@ -123,8 +122,6 @@ class CaseRunner:
     def end(self, error: BaseException) -> None:
         """Begin no more calls, and raise the error wherever a result is waited for."""
         self._stopping = True
-        if isinstance(error, InputError):
-            self.refusal = error
         self.calls.stop()
         self._fail(error)
 
@@ -387,11 +384,6 @@ class Engine:
         if not self._thread.is_alive():
             self._thread.start()
         asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
-
-    @property
-    def refusal(self) -> InputError | None:
-        """Why no case that needs a call can be run, once the first of them would make one."""
-        return self._runner.refusal
 
     @property
     def unreported(self) -> list[CaseResult]:

@@ -35,7 +35,6 @@ from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
-    REFUSAL_KEY,
     SESSION,
     SuiteSession,
     captured,
@@ -165,7 +164,6 @@ class _SuiteHooks(SuiteSession):
             self.start(_specs(filter(None, (item, nextitem))))
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
             self.wait(item.spec)
-            self.refuse()
         result = yield
         capture = self.config.pluginmanager.get_plugin("capturemanager")
         if self.is_worker and capture is not None:
@@ -199,7 +197,6 @@ class _SuiteHooks(SuiteSession):
         if self.is_worker:
             output = self.config.workeroutput  # type: ignore[attr-defined]
             output[NOTICES_KEY] = list(self.notices)
-            output[REFUSAL_KEY] = self.refusal
 
     @pytest.hookimpl(trylast=True)
     def pytest_keyboard_interrupt(self) -> None:

@@ -24,7 +24,6 @@ from pytest_jrh.plugin.collect import DECISION, CaseItem, DecisionItem, SuiteFil
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
-    REFUSAL_KEY,
     SuiteSession,
     captured,
     case_ids,
@@ -111,14 +110,9 @@ class Reporter:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over a worker's notices, and end a session that it refused."""
+        """Take over a worker's notices."""
         output = getattr(node, "workeroutput", {})
         self._session.workers_notices += output.get(NOTICES_KEY, ())
-        if refusal := output.get(REFUSAL_KEY, ""):
-            self._session.refusal = refusal
-            xdist_session: Any = self._config.pluginmanager.get_plugin("dsession")
-            xdist_session.triggershutdown()
-            raise pytest.UsageError(refusal)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -185,7 +179,7 @@ class Reporter:
         # An error of collection interrupts a session, too, before anything is asked.
         is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
         began = bool(nodes) and self._session.engine is not None and not self._is_plan
-        if (self.results or (began and is_interrupted)) and not self._session.refusal:
+        if self.results or (began and is_interrupted):
             self._conclude(session, list(suites.values()), nodes)
 
     def _suites_by_file(self) -> dict[str, ReadySuite]:

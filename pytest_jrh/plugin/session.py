@@ -101,7 +101,6 @@ def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
 
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
-REFUSAL_KEY = "jrh_refusal"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 
 
@@ -130,7 +129,6 @@ class SuiteSession:
         self.engine: Engine | None = None
         self._abandoned = False
         self.workers_notices: list[str] = []
-        self.refusal = ""
         self._parent = os.getppid()
 
     @property
@@ -167,20 +165,6 @@ class SuiteSession:
     def _say_progress(self) -> None:
         if self.progress_line is not None:
             self.progress_line.draw(self._running().progress)
-
-    @property
-    def engine_refusal(self) -> InputError | None:
-        """Why no more cases are run in this process."""
-        return self.engine.refusal if self.engine is not None else None
-
-    def refuse(self) -> None:
-        """End the session where what its cases need cannot be asked; its controller says so."""
-        if self.engine_refusal is None:
-            return
-        self.refusal = self.redactor.text(str(self.engine_refusal))
-        if self.is_worker:
-            raise pytest.exit.Exception(self.refusal)
-        raise pytest.UsageError(self.refusal)
 
     def result(self, spec: CaseSpec) -> CaseResult:
         """The result of a case, which is waited for."""
@@ -428,7 +412,7 @@ class Reviewing:
         board, line = self.desk.page, self._session.progress_line
         try:
             while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
-                if board.progress().is_empty or self._session.engine_refusal is not None:
+                if board.progress().is_empty:
                     return
                 if line is not None:
                     line.say(board.line())
