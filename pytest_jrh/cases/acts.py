@@ -12,7 +12,6 @@ $56.00 and 56,00 are one value.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +38,6 @@ from pytest_jrh.core.transcript import (
 _DEEPEST = 12
 """How deep in a JSON value keys and types are looked at."""
 _OBJECT = "an object"
-_NO_JSON = "no JSON"
 _TYPES: Mapping[type, str] = {
     bool: "true or false",
     type(None): "null",
@@ -200,9 +198,7 @@ class Shape:
 
 def json_type(value: object) -> str:
     """The type of a JSON value in words."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return _NO_JSON
-    return _TYPES.get(type(value), _NO_JSON)
+    return _TYPES.get(type(value), "no JSON")
 
 
 def shape_of(value: object, depth: int = 0) -> Shape:

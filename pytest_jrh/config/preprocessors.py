@@ -123,11 +123,7 @@ def preprocessor_named(name: str) -> Preprocessor:
 
 def wants_raw_sample(preprocessor: Preprocessor) -> bool:
     """Whether a preprocessor takes `raw_sample` (by that name, or through `**kwargs`)."""
-    try:
-        parameters = inspect.signature(preprocessor).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    for parameter in parameters:
+    for parameter in inspect.signature(preprocessor).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             return True
         if parameter.name == "raw_sample":

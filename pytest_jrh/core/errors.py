@@ -13,11 +13,9 @@ instead of a traceback.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import sysconfig
-import textwrap
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -207,16 +205,6 @@ def holding(variable: ContextVar[_T], value: _T) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
-
-
-def source_of(function: Callable[..., object]) -> str:
-    """The source of a function, or of its class; its name where there is none to be read."""
-    for code in (function, type(function)):
-        try:
-            return textwrap.dedent(inspect.getsource(code))
-        except (OSError, TypeError):
-            continue
-    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
 
 
 def error_text(error: BaseException) -> str:

@@ -216,8 +216,6 @@ class CaseRunner:
     async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> None:
         """The verdict on a changed case, if the judge is right on the unchanged one."""
         spec = attempt.spec
-        if spec.skip is not None:
-            raise NoVerdictCase(spec.skip.kind, spec.skip.detail)
         verdict = self._base_verdict(spec.base_case, spec)
         attempt.base = verdict.attempt
         try:

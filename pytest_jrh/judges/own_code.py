@@ -26,7 +26,6 @@ from pytest_jrh.core.errors import (
     error_places,
     error_text,
     is_ours_or_installed,
-    source_of,
 )
 from pytest_jrh.core.files import text_digest
 from pytest_jrh.core.results import Verdict
@@ -296,7 +295,8 @@ def code_digest(
     parts: list[object] = []
     start = module_file or _file_of(code)
     if start is None:
-        parts.append(source_of(code))
+        # Nobody can read it.
+        parts.append(f"{getattr(code, '__module__', '')}.{getattr(code, '__qualname__', '')}")
     else:
         files |= _project_files(Path(start))
     for name, path in sorted(files.items()):

@@ -214,13 +214,10 @@ def edit_note(spec: CaseSpec, case: Case | None) -> str:
     """What the editor says of its first edit; see `CaseResult`."""
     if case is None or not KINDS[spec.test].is_made:
         return ""
-    edits, plan = case.outcome.edits, case.outcome.plan
+    edits = case.outcome.edits
     if not edits:
         return UNEDITED
-    note = edits[0].editor_reason
-    if not note and plan is not None:
-        note = plan.thesis
-    return shortened(one_line(note), _LONGEST_NOTE)
+    return shortened(one_line(edits[0].editor_reason), _LONGEST_NOTE)
 
 
 LONGEST_REASONING = 2_000
