@@ -6,14 +6,13 @@ long.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
 import pytest_jrh
 from pytest_jrh.config.suite import Commands, Suite
-from pytest_jrh.core.files import absolute, git_output, relative_path, text_digest
+from pytest_jrh.core.files import git_output, relative_path, text_digest
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine
@@ -49,10 +48,6 @@ def suite_run(
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
     ran = [results[case] for case in cases.specs if case in results]
-    judges = []
-    for judge in with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran):
-        file = str(absolute(folder / judge.file)) if judge.file else ""
-        judges.append(replace(judge, file=file))
     return SuiteRun(
         ready.suite,
         ran,
@@ -63,7 +58,7 @@ def suite_run(
             result.case_id: commands.again(cases.specs[result.case_id], result) for result in ran
         },
         grounds=ready.grounds,
-        judges=judges,
+        judges=with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran),
         origin=_suite_origin(ready, baseline, folder, redactor),
     )
 

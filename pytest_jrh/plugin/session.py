@@ -333,25 +333,20 @@ class Reviewing:
 
     def open(self, specs: Sequence[CaseSpec]) -> None:
         """Serve the page where it is wanted for these cases, or say why there is none."""
-        is_asked = self._session.options.review is not None
+        session = self._session
+        is_asked = session.options.review is not None
         selected = {spec.suite for spec in specs}
         suites = []
-        for ready in self._session.suites:
+        for ready in session.suites:
             is_running = ready.suite.name in selected or self._is_distributed
             if is_running and (is_asked or self._is_wanted(ready)):
                 suites.append(ready.suite)
-        terminal: pytest.TerminalReporter | None = self._session.config.pluginmanager.get_plugin(
+        terminal: pytest.TerminalReporter | None = session.config.pluginmanager.get_plugin(
             "terminalreporter"
         )
         if not suites or terminal is None:
             return
-        refusal = self._refusal()
-        if refusal is None and not is_asked and not terminal.isatty:
-            refusal = (
-                "rand.review opens the review page only on a terminal; --jrh-review opens it "
-                "anywhere"
-            )
-        if refusal is not None:
+        if refusal := self._refusal(is_seen=is_asked or terminal.isatty):
             terminal.write_line(f"jrh: {refusal}")
             return
         from pytest_jrh.review.serving import serve
@@ -368,13 +363,13 @@ class Reviewing:
 
     def _open_page(self, suites: list[Suite]) -> Page:
         """The page that these suites want: that of blind labelling, or that of decisions."""
-        is_blind = self._session.options.review == "blind"
+        session = self._session
         self._on_page = frozenset(suite.name for suite in suites)
         people: list[PersonLabel] = []
         for suite in suites:
-            people += self._session.suites.named(suite.name).people
-        if is_blind:
-            reviewer, redact = self._session.options.reviewer, self._session.redactor.text
+            people += session.suites.named(suite.name).people
+        if session.options.review == "blind":
+            reviewer, redact = session.options.reviewer, session.redactor.text
             settings = {suite.name: suite.config.blind for suite in suites}
             write = write_beside_cases(suites)
             self._labels = LabelBoard(settings, people, write, redact=redact, reviewer=reviewer)
@@ -437,9 +432,14 @@ class Reviewing:
             return False
         return self._session.suites.modes(ready.suite)[0] != "none"
 
-    def _refusal(self) -> str | None:
+    def _refusal(self, *, is_seen: bool) -> str:
         if self._is_distributed:
             return "the review page is not supported under xdist; review with -n0"
         if os.environ.get("CI"):
             return "no review page where CI is set; recorded decisions apply"
-        return None
+        if not is_seen:
+            return (
+                "rand.review opens the review page only on a terminal; --jrh-review opens it "
+                "anywhere"
+            )
+        return ""

@@ -192,6 +192,11 @@ class WorstCase:
         """The run, and the rubric where it is known."""
         return f"{self.run}, {self.rubric}" if self.rubric else self.run
 
+    @property
+    def title(self) -> str:
+        """What it is, and what is wrong with it."""
+        return f"{self.name}: {self.mistake}"
+
 
 @frozen
 class ReadFirst:

@@ -134,14 +134,14 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
     if session.is_table:
         # Of a table without texts a fold would hold two bare verdicts.
         folded = [case for case in folded if case.reason or block.parts]
-    yield f"**Read first: {prose(_case_title(first))}**\n"
+    yield f"**Read first: {prose(first.title)}**\n"
     whole = _case(first, session, is_whole=True)
     opened = _case(first, session, is_whole=False)
     yield f"{opened}\n"
     if whole != opened:
         yield f"<details><summary>whole</summary>{whole}</details>"
     for case in folded:
-        summary = inert(shortened(_case_title(case), _LONGEST_NAME))
+        summary = inert(shortened(case.title, _LONGEST_NAME))
         body = _case(case, session, is_whole=True)
         yield f"<details><summary>{summary}</summary>{body}</details>"
     if unnamed := len(block.cases) + block.unnamed - 1 - len(folded):
@@ -151,10 +151,6 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
         yield f"\n{text}.\n"
     elif folded:
         yield ""
-
-
-def _case_title(case: WorstCase) -> str:
-    return f"{case.name}: {case.mistake}"
 
 
 def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:

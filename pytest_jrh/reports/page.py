@@ -468,16 +468,8 @@ BY_PROBE = "changed by the probe"
 
 def case_turns(case: Case) -> list[JsonValues]:
     """The turns of a transcript beside those of its run; what was left out is where it stood."""
-    turns = []
-    for pair in turn_pairs(case.run.messages, case.messages):
-        if pair.new is None and pair.old is not None and holds_acts(case):
-            message = case.run.messages[pair.old]
-            edits = [edit for edit in case.outcome.edits if message in edit.before]
-            why = list(_why(case, pair.old, edits))
-            turns.append({**_turn(message, pair.old), "state": LEFT_OUT, "why": why})
-        else:
-            turns.append(_made_turn(case, pair))
-    return turns
+    pairs = turn_pairs(case.run.messages, case.messages)
+    return [_made_turn(case, pair) for pair in pairs]
 
 
 def probe_turns(base: Case, case: Case) -> list[JsonValues]:
@@ -515,17 +507,24 @@ def _made_turn(case: Case, pair: TurnPair) -> JsonValues:
     before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
     index = pair.new if pair.new is not None else pair.old or 0
     turn = _turn(after or before, index)
-    # Those that made what stands at this position of the made transcript.
+    is_left_out = pair.new is None and holds_acts(case)
+    # Those that left it out, or made what stands at this position of the made transcript.
     edits = []
     for edit in case.outcome.edits:
         length = len(edit.after) if edit.is_splice else 1
-        if edit.message_index <= index < edit.message_index + length:
+        is_here = edit.message_index <= index < edit.message_index + length
+        if is_left_out:
+            is_here = before in edit.before
+        if is_here:
             edits.append(edit)
     # An error, or reasoning that said what an act changed.
     is_changed = before != after and any(edit.is_splice for edit in edits)
-    if _words_and_calls(before) == _words_and_calls(after) and not is_changed:
+    is_same = _words_and_calls(before) == _words_and_calls(after) and not is_changed
+    if is_same and not is_left_out:
         return turn
     turn["why"] = list(_why(case, pair.old, edits))
+    if is_left_out:
+        return {**turn, "state": LEFT_OUT}
     if pair.old is None and holds_acts(case):
         return {**turn, "state": INSERTED}
     turn["state"] = EDITED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -98,11 +99,7 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
 
 def _time(seconds: float) -> str:
     """A duration as `1:56`, or `2:01:56`."""
-    minutes, full_seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}:{minutes:02}:{full_seconds:02}"
-    return f"{minutes}:{full_seconds:02}"
+    return str(timedelta(seconds=round(seconds))).removeprefix("0:").removeprefix("0")
 
 
 @frozen

@@ -279,7 +279,6 @@ def _doubts(session: Session) -> Iterator[Block]:
 
 def _warnings(session: Session, section: figures.Section) -> list[str]:
     """The warnings about a judge, but for what the decision has said of it."""
-    warnings = figures.all_warnings(section.total, section.rubrics)
     decision = session.decisions.get(section.suite)
     # Of a part of a suite nobody expects both classes.
     is_left_out = session.is_part
@@ -287,10 +286,7 @@ def _warnings(session: Session, section: figures.Section) -> list[str]:
         for reason in decision.reasons:
             if reason.kind == "useless" and reason.judge == section.judge:
                 is_left_out = True
-    if is_left_out:
-        of_total = (figures.doubt(section.total), figures.one_class(section.total))
-        warnings = [warning for warning in warnings if warning not in of_total]
-    return warnings
+    return figures.all_warnings(section.total, section.rubrics, with_total=not is_left_out)
 
 
 def _details(session: Session) -> Iterator[Block]:

@@ -7,7 +7,7 @@ annotations are all of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
@@ -230,7 +230,7 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
     if reasons:
         word = reasons[0].word
     active = held.accepts or session.is_active
-    lines: Collection[str] = () if comparison.lines is None else comparison.lines
+    lines = comparison.lines or ()
     new_wrong = tuple(case for case in judged.ids[judged.wrong] if case not in lines)
     accepted = new_wrong if held.accepts else ()
     unscored = received.where(received.unscored)

@@ -42,17 +42,15 @@ class Column:
     meaning: str
     ordered: bool | None = None
 
-    def suits(self, scale: Scale) -> bool:
-        """Whether judges on a scale have such a figure."""
-        return self.ordered in (None, scale.is_ordered)
-
-    def shown(self, total: Statistics) -> bool:
-        """Whether it is shown of a judge with these figures over all its cases: nothing is said of
-        its flicker where no case was judged twice, and of its accuracy where that is `exact`.
+    def is_shown(self, total: Statistics) -> bool:
+        """Whether it is shown of a judge with these figures over all its cases: no figure of
+        another scale, no flicker where no case was judged twice, no accuracy where that is `exact`.
         """
         if self.key == "accuracy":
             return total.figures.get("exact") != total.accuracy
-        return self.key != "flicker" or total.flicker.n > 0
+        if self.key == "flicker":
+            return total.flicker.n > 0
+        return self.ordered in (None, total.scale.is_ordered)
 
 
 def value_text(estimate: Estimate, kind: FigureKind) -> str:
@@ -203,11 +201,7 @@ class Section:
     @property
     def columns(self) -> list[Column]:
         """The columns of its table, in order."""
-        columns = []
-        for column in COLUMNS:
-            if column.title and column.suits(self.scale) and column.shown(self.total):
-                columns.append(column)
-        return columns
+        return [column for column in COLUMNS if column.title and column.is_shown(self.total)]
 
     @property
     def label(self) -> str:
@@ -292,13 +286,16 @@ _FEWEST_LABELS = 2
 _MOST_NAMED = 5
 
 
-def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
-    """Warnings about one judge over all its cases, and about single rubrics.
+def all_warnings(
+    total: Statistics, rubrics: Sequence[Statistics], *, with_total: bool = True
+) -> list[str]:
+    """Warnings about one judge over all its cases, where these are asked for, and about single
+    rubrics.
 
     What is true of all cases is not said of a rubric again.
     """
     of_total = [doubt(total), one_class(total)]
-    lines = [text for text in of_total if text]
+    lines = [text for text in of_total if text and with_total]
     if ties := tie_sentence(total):
         lines.append(ties)
     matrix = total.matrix
@@ -400,7 +397,6 @@ def _named_figures(statistics: Statistics) -> dict[str, Estimate]:
     """Every figure that is shown with its interval, by its name in the JSON report."""
     figures = {}
     for column in COLUMNS:
-        is_figure = column.kind != "count" and column.suits(statistics.scale)
-        if is_figure and column.shown(statistics):
+        if column.kind != "count" and column.is_shown(statistics):
             figures[column.key] = statistics.figures[column.key]
     return figures
