@@ -17,7 +17,6 @@ from pytest_jrh.config.schema import Config, GateRules, LabelSection
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.results import CaseResult
@@ -99,12 +98,6 @@ class Suite:
     def gate(self) -> GateRules:
         """When a session fails."""
         return self.config.gate
-
-    @property
-    def label_column(self) -> str:
-        """The fields that hold labels of which nobody is known to have given them."""
-        columns = [str(label.metadata) for label in self.labels if label.labelled_by == "column"]
-        return listed(columns)
 
     @property
     def judges_unlabelled(self) -> bool:

@@ -5,7 +5,7 @@ long.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -48,6 +48,7 @@ def suite_run(
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
     ran = [results[case] for case in cases.specs if case in results]
+    judges = with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran)
     return SuiteRun(
         ready.suite,
         ran,
@@ -58,8 +59,8 @@ def suite_run(
             result.case_id: commands.again(cases.specs[result.case_id], result) for result in ran
         },
         grounds=ready.grounds,
-        judges=with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran),
-        origin=_suite_origin(ready, baseline, folder, redactor),
+        judges=judges,
+        origin=_suite_origin(ready, judges, baseline, folder),
     )
 
 
@@ -92,14 +93,14 @@ def origin_lines(runs: Sequence[SuiteRun], folder: Path) -> Iterator[str]:
 
 
 def _suite_origin(
-    ready: ReadySuite, baseline: BaselineFile, folder: Path, redactor: Redactor
+    ready: ReadySuite, judges: Iterable[JudgeLine], baseline: BaselineFile, folder: Path
 ) -> Mapping[str, str]:
     """What the figures of a suite come from: each judge, the cases, the config, the day on which
     its recordings were committed, and the baseline. Paths are relative to `folder`.
     """
     suite = ready.suite
     origin = {}
-    for line in judge_lines(suite.name, ready.judges, redactor):
+    for line in judges:
         judge = ready.judges[line.judge or None]
         text = judge.label
         if judge.settings.kind != text:

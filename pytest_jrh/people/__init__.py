@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
@@ -43,10 +44,8 @@ class Grounds:
     those of judges, which share its errors. `votes` are those of the annotators of each labelled
     run, and `people` the labels that people gave to made cases. `rejected` stand for the cases that
     the verifier rejected in earlier sessions, where people labelled any. `drawn` are the labels of
-    runs that are said to be a random sample. `column` is that of a table whose labels nobody is
-    known to have given, `annotators` what the config calls those who gave them.
     runs that are said to be a random sample. `column` is that of labels which nobody is known to
-    have given.
+    have given, `annotators` what the config calls those who gave the others.
     """
 
     verifier: str = ""
@@ -101,6 +100,7 @@ def grounds_of(
         for model in judge.models:
             if verifier and is_same(model.model, verifier):
                 shared_models.append(SharedModel(name or "", model.model))
+    columns = [str(section.metadata) for section in suite.labels if section.labelled_by == "column"]
     return Grounds(
         verifier=verifier,
         shared_models=tuple(shared_models),
@@ -109,7 +109,7 @@ def grounds_of(
         rejected=rejected,
         drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
         annotators=tuple(section.annotator for section in suite.labels if section.annotator),
-        column=suite.label_column,
+        column=listed(columns),
     )
 
 

@@ -33,7 +33,11 @@ def add_options(parser: pytest.Parser) -> None:
     """Declare every option on the command line and as an ini key."""
     group = parser.getgroup("jrh", "judge reliability suites")
     for option in OPTIONS:
-        parser.addini(option.key, option.help, type=_ini_type(option), default=None)
+        ini_type = _INI_TYPES.get(option.kind, "string")
+        if option.kind in NUMBERS and pytest.version_tuple >= (8, 4):
+            # Since then pytest reads numbers of TOML.
+            ini_type = option.kind
+        parser.addini(option.key, option.help, type=ini_type, default=None)
         if option.kind != "choice":
             group.addoption(option.flag, dest=option.key, **option.argument)
             continue
@@ -47,13 +51,6 @@ def add_options(parser: pytest.Parser) -> None:
                 action="store_const",
                 const=value,
             )
-
-
-def _ini_type(option: Option) -> Any:
-    """The type of an ini key: since 8.4 pytest reads numbers of TOML."""
-    if option.kind in NUMBERS:
-        return option.kind if pytest.version_tuple >= (8, 4) else "string"
-    return _INI_TYPES.get(option.kind, "string")
 
 
 def read_options(config: pytest.Config) -> Options:

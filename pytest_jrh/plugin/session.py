@@ -186,7 +186,7 @@ class SuiteSession:
         wrong = self._running().wrong_case(spec)
         if wrong is None:
             return None
-        column = self.suites.named(spec.suite).suite.label_column
+        column = self.suites.named(spec.suite).grounds.column
         return disagreement_text(
             wrong.case, result, cassette=wrong.cassette, command=command, column=column
         )

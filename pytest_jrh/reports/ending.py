@@ -139,8 +139,6 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         written, failures = write_reports(reports, session)
         problems += failures
         is_unwritten |= bool(failures)
-        if page not in written:
-            session = replace(session, page=None)
     updates, refused = _update_baseline(runs, session, settings)
     problems += refused
     outcomes = {*session.verdicts.outcome.present()}

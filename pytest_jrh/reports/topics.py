@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from pytest_jrh.core import frozen
@@ -116,10 +117,7 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
                 remarks[case_id] = reason
     # Where nothing decides, or an update accepts them, wrong verdicts are no news.
     is_news = decision.active and not decision.accepted
-
-    def cases(title: str, case_ids: Collection[str], weight: Weight) -> list[Cases]:
-        return case_list(session, title, case_ids, weight, remarks)
-
+    cases = partial(case_list, session, remarks=remarks)
     read_first = [
         *cases("regressions", decision.regressions, "bad"),
         *cases(disagreements, decision.new_wrong if is_news else (), "bad"),
@@ -175,17 +173,29 @@ def _missing(section: figures.Section) -> Iterator[str]:
 
 def left_out_blocks(session: Session) -> list[Block]:
     """What the figures leave out, how much of each, and why there is no case."""
+    shown = session.verdicts.where(~session.verdicts.derived)
     parts = []
-    for kind, number in figures.left_out(session.verdicts):
+    for kind, text in _LEFT_OUT.items():
+        is_left_out = shown.unscored if kind == "unscored" else shown.outcome.equals(kind)
+        # Of several judges each case once.
+        number = len(shown.made[is_left_out].present())
         # Of these the decision speaks.
-        if kind != "unscored" or not session.decisions:
-            parts.append(f"{number:,} {kind}")
+        if number and (kind != "unscored" or not session.decisions):
+            parts.append(f"{number:,} {text}")
     if not parts:
         return []
     if reasons := _why_no_case(session):
         parts[0] += f" ({reasons})"
     weight: Weight = "warning" if "unscored" in parts[-1] else ""
     return [Sentence(f"left out: {', '.join(parts)}", weight)]
+
+
+_LEFT_OUT = {
+    "no_case": "without a case",
+    "unscored": "unscored",
+    "generated": "not to be judged",
+    "unlabelled": "judged without a label",
+}
 
 
 def _why_no_case(session: Session) -> str:

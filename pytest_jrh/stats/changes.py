@@ -299,13 +299,15 @@ def needed_text(change: SetChange) -> str:
     p_value = change.finding.p_value
     if change.asked.question == "another" and change.runs < FEWEST_RUNS:
         return f"compare at least {FEWEST_RUNS} independent cases"
-    noun = change.of_class.noun if change.of_class is not None else ""
-    more = f"more {noun or 'case'}s"
+    noun = "case"
+    if change.of_class is not None:
+        noun = change.of_class.noun or noun
+    more = f"more {noun}s"
     if SURE < p_value < _EVEN:
         # As if so many more cases lost as large a share: the normal quantile grows by the root.
         quantile = NormalDist().inv_cdf
         times = (quantile(1 - SURE) / quantile(1 - p_value)) ** 2
-        more = counted(max(1, math.ceil(change.n * (times - 1))), f"more {noun or 'case'}")
+        more = counted(max(1, math.ceil(change.n * (times - 1))), f"more {noun}")
     if change.before.verdicts == change.now.verdicts == change.n:
         return f"ask both three times (`repeats: 3`), or label {more}"
     return f"label {more}"
@@ -367,14 +369,6 @@ def points(share: float) -> str:
     return f"{number} point{'' if number == '1' else 's'}"
 
 
-def is_better(sets: Sequence[SetChange]) -> bool:
-    """Whether the cases of a judge are surely better, and no class is worse."""
-    classes = [of for of in sets if of.is_class]
-    return all(of.drop <= 0 and of.net <= 0 for of in classes) and any(
-        of.kind == ALL and of.drop < 0 and of.gain < SURE for of in sets
-    )
-
-
 def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     """What a comparison without a loss that chance does not explain comes to, and what it does not
     exclude.
@@ -388,7 +382,8 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     of_both = cases
     if numbers:
         of_both += f" ({', '.join(counted(number, noun) for noun, number in numbers.items())})"
-    if is_better(sets):
+    is_surely_better = any(of.kind == ALL and of.drop < 0 and of.gain < SURE for of in sets)
+    if is_surely_better and all(of.drop <= 0 and of.net <= 0 for of in classes):
         text = f"{is_or_are} better than before on {of_both}"
     elif lost := sum(len(of.lost) for of in classes):
         text = f"{is_or_are} not shown to be worse than before: {lost:,} of {cases} newly wrong"

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from pytest_jrh.cases.tests import counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
@@ -231,25 +229,6 @@ def sections(verdicts: Verdicts) -> list[Section]:
         if counts.n or counts.no_case or counts.unscored:
             with_cases.append(section)
     return with_cases
-
-
-def left_out(verdicts: Verdicts) -> list[tuple[str, int]]:
-    """What the figures leave out, and how many cases of each: of several judges each case once."""
-    shown = verdicts.where(~verdicts.derived)
-    left = []
-    for kind, text in _LEFT_OUT.items():
-        is_left = shown.unscored if kind == "unscored" else shown.outcome.equals(kind)
-        if number := len(np.unique(shown.made.codes[is_left])):
-            left.append((text, number))
-    return left
-
-
-_LEFT_OUT = {
-    "no_case": "without a case",
-    "unscored": "unscored",
-    "generated": "not to be judged",
-    "unlabelled": "judged without a label",
-}
 
 
 def flicker_sentence(statistics: Statistics) -> str:
