@@ -280,7 +280,7 @@ _BASES: Mapping[str, LabelBasis] = {
 }
 
 
-def label_giver(result: CaseResult, column: str = "") -> LabelBasis:
+def label_giver(result: CaseResult, column: str) -> LabelBasis:
     """Who gave the label of a case: that of a table stands in a `column`."""
     if result.basis == "column":
         return LabelBasis(f"column {one_line(column)}", 0)
@@ -289,19 +289,19 @@ def label_giver(result: CaseResult, column: str = "") -> LabelBasis:
 
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
-    by, certainty = label_giver(result, session.grounds_of(result.suite).column)
+    basis = label_giver(result, session.grounds_of(result.suite).column)
     scores = blind_scores(session, result)
     if not scores or result.label is None:
-        return LabelBasis(by, certainty)
+        return basis
     if majority([*scores.values()]) == result.label:
         people = f"{len(scores):,} people"
         if len(scores) == 1:
             [people] = scores
-        return LabelBasis(f"{by}, {people} blind", 1)
+        return LabelBasis(f"{basis.text}, {people} blind", 1)
     votes = []
     for person, score in scores.items():
         votes.append(f"{person} says {score_name(session, result, score)}")
-    return LabelBasis(f"{by}; blind, {listed(votes, _MOST_PEOPLE)}", -1)
+    return LabelBasis(f"{basis.text}; blind, {listed(votes, _MOST_PEOPLE)}", -1)
 
 
 _MOST_PEOPLE = 2

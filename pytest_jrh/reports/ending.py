@@ -252,8 +252,9 @@ def _decide(
         turning="of labels `labels.map` turns it" if suite.labels else "",
     )
     decision = decide(comparison, suite.gate, held_against)
+    is_uncompared = any(reason.kind == "uncompared" for reason in decision.reasons)
     # Verdicts that are missing are recorded first: there is one next command.
-    if decision.uncompared and "unrecorded" not in decision.unscored.values():
+    if is_uncompared and "unrecorded" not in decision.unscored.values():
         decision = replace(decision, update_command=settings.update_command(suite))
     return decision, changes
 

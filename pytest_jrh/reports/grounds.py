@@ -44,7 +44,7 @@ def label_sentences(session: Session) -> list[str]:
         results = _of_suite(session, suite)
         annotators = agreement(grounds.votes, ordinal=session.of_suite(suite).is_ordered)
         if annotators.units:
-            agreed = _agreement_text(annotators, "case")
+            agreed = _agreement_text(annotators)
             sentences.append(f"{of_suite}Annotators agree in {agreed}.")
         sentences += violation_sentences(session, suite)
         for sentence in _people_sentences(results, grounds):
@@ -132,8 +132,8 @@ def labels_line(session: Session) -> list[Line]:
     return lines
 
 
-def _agreement_text(annotators: Agreement, unit: str) -> str:
-    text = f"{percent(annotators.raw)} of pairs on {counted(annotators.units, unit)}"
+def _agreement_text(annotators: Agreement) -> str:
+    text = f"{percent(annotators.raw)} of pairs on {counted(annotators.units, 'case')}"
     if annotators.alpha is not None:
         text += f", Krippendorff's alpha {decimal(annotators.alpha)}"
     return text
@@ -207,7 +207,7 @@ def _held_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator
         if verifier.false_rejections.n:
             yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
         if verifier.reviewers.units:
-            yield f"Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
+            yield f"Reviewers agree in {_agreement_text(verifier.reviewers)}."
 
 
 def _against(against: AgainstPeople) -> str:

@@ -239,22 +239,16 @@ def markdown_parts(blocks: Iterable[Block]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     yield _table_row([prose(table.first), *map(prose, table.titles)])
     yield _table_row(["---", *("---:" for _ in table.titles)])
-    totals = []
     rows = 0
     for row in table.rows:
-        name = code(row.name)
-        if row.level == "total":
+        name, is_total = code(row.name), row.level == "total"
+        if is_total:
             name = f"**{prose(row.name)}**"
         elif row.level == "variant":
             name = f"&nbsp;&nbsp;{name}"
-        line = _table_row([name, *(prose(cell.whole) for cell in row.cells)])
-        if row.level == "total":
-            totals.append(line)
-            continue
-        rows += 1
-        if rows <= table.most:
-            yield line
-    yield from totals
+        rows += not is_total
+        if is_total or rows <= table.most:
+            yield _table_row([name, *(prose(cell.whole) for cell in row.cells)])
     yield ""
     if rows > table.most:
         yield f"{rows - table.most:,} more rows are in the report.\n"

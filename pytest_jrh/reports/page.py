@@ -21,12 +21,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
+from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, made_case_id, short_digest
 from pytest_jrh.core.redact import with_texts
@@ -59,8 +60,6 @@ from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.records import BY_HAND
 
-JsonValues: TypeAlias = "dict[str, Any]"
-
 FOLDER = Path(__file__).parent / "page"
 READING = ("base.js", "overview.js", "list.js", "case.js")
 START = "main.js"
@@ -86,7 +85,7 @@ class HtmlReport(Report):
 
 
 def page_html(
-    values: JsonValues,
+    values: Json,
     *,
     scripts: Iterable[Path] = (),
     styles: Iterable[Path] = (),
@@ -130,7 +129,7 @@ def _hash(text: str) -> str:
 # ---- What the page says of a session
 
 
-def session_values(session: Session, cases: SessionCases) -> JsonValues:
+def session_values(session: Session, cases: SessionCases) -> Json:
     """What the page shows of a session but for the bodies of its cases."""
     summary = compose(session, bars=True)
     # Of a single suite the headline stands at the top, with the sentences behind it.
@@ -218,7 +217,7 @@ def _data(name: str, text: str, attributes: str = "") -> bytes:
     return f'<script type="text/plain" id="{name}"{attributes}>{text}</script>\n'.encode("ascii")
 
 
-def _pooled(bodies: Mapping[str, JsonValues]) -> JsonValues:
+def _pooled(bodies: Mapping[str, Json]) -> Json:
     """The bodies of a run's cases with every turn once: most of a made transcript is the run's."""
     pool: dict[str, int] = {}
     cases = {}
@@ -278,7 +277,7 @@ class SessionCases:
                 return rank
         return 4 if "not judged" in signs else 3
 
-    def rubrics(self) -> dict[str, JsonValues]:
+    def rubrics(self) -> dict[str, Json]:
         """The rubrics that rows name, with the levels of their scales."""
         session = self.session
         values = {}
@@ -303,7 +302,7 @@ class SessionCases:
             }
         return values
 
-    def row(self, made_id: str) -> JsonValues:
+    def row(self, made_id: str) -> Json:
         """The row of the case with this id."""
         results = self.results_of(made_id)
         first = results[0]
@@ -363,7 +362,7 @@ class SessionCases:
             tags.append(first.extra.review)
         return tags
 
-    def body(self, made_id: str) -> JsonValues:
+    def body(self, made_id: str) -> Json:
         """All else of the case with this id; its `turns` are None where no case was made, and its
         `rubric` is what is otherwise than in the suite.
         """
@@ -385,7 +384,7 @@ class SessionCases:
             "rubric": other_rubric,
         }
 
-    def case_and_turns(self, result: CaseResult) -> tuple[Case | None, list[JsonValues] | None]:
+    def case_and_turns(self, result: CaseResult) -> tuple[Case | None, list[Json] | None]:
         """The case as it was judged, and its turns; of a probe's whose change a model made those of
         the case before it.
         """
@@ -466,13 +465,13 @@ BY_PROBE = "changed by the probe"
 # ---- Turns
 
 
-def case_turns(case: Case) -> list[JsonValues]:
+def case_turns(case: Case) -> list[Json]:
     """The turns of a transcript beside those of its run; what was left out is where it stood."""
     pairs = turn_pairs(case.run.messages, case.messages)
     return [_made_turn(case, pair) for pair in pairs]
 
 
-def probe_turns(base: Case, case: Case) -> list[JsonValues]:
+def probe_turns(base: Case, case: Case) -> list[Json]:
     """The turns of a case that a probe made of another one, beside those of that."""
     turns = []
     for pair in turn_pairs(base.messages, case.messages):
@@ -491,7 +490,7 @@ def probe_turns(base: Case, case: Case) -> list[JsonValues]:
     return turns
 
 
-def bare_turns(messages: Sequence[Message]) -> list[JsonValues]:
+def bare_turns(messages: Sequence[Message]) -> list[Json]:
     """The turns for people who may not know how they were made: without reasoning, which edited
     ones have lost, and with the text of each in one part, as an edit leaves it. A role that no chat
     has, such as the column of a text, needs no number.
@@ -503,7 +502,7 @@ def bare_turns(messages: Sequence[Message]) -> list[JsonValues]:
     return turns
 
 
-def _made_turn(case: Case, pair: TurnPair) -> JsonValues:
+def _made_turn(case: Case, pair: TurnPair) -> Json:
     before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
     index = pair.new if pair.new is not None else pair.old or 0
     turn = _turn(after or before, index)
@@ -559,9 +558,9 @@ def _why(case: Case, position: int | None, edits: Iterable[Edit]) -> Iterator[li
             yield ["The editor's reason", edit.editor_reason]
 
 
-def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
+def _turn(message: Message, index: int, *, bare: bool = False) -> Json:
     role = one_line(str(message.get("role", "unknown")))
-    turn: JsonValues = {"index": index, "role": f"{role}{one_line(named(message))}"}
+    turn: Json = {"index": index, "role": f"{role}{one_line(named(message))}"}
     turn["part"] = one_line(part_title(message))
     turn["parts"] = _laid_out(message, bare=bare)
     if role == "tool" and message.get("function"):
@@ -569,7 +568,7 @@ def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
     return turn
 
 
-def _laid_out(message: Message, *, bare: bool) -> list[JsonValues]:
+def _laid_out(message: Message, *, bare: bool) -> list[Json]:
     """The parts of a turn with JSON of results over several lines; `bare` as in `bare_turns`."""
     parts = list(_parts(message, bare=bare))
     for part in parts:
@@ -578,7 +577,7 @@ def _laid_out(message: Message, *, bare: bool) -> list[JsonValues]:
     return parts
 
 
-def _parts(message: Message, *, bare: bool = False) -> Iterator[JsonValues]:
+def _parts(message: Message, *, bare: bool = False) -> Iterator[Json]:
     """The parts of a turn as they are written."""
     text_kind = "result" if message.get("role") == "tool" else "text"
     error = message.get("error")
@@ -600,7 +599,7 @@ def _parts(message: Message, *, bare: bool = False) -> Iterator[JsonValues]:
         yield _part("call", str(call.get("function", "")), call_text(call))
 
 
-def _block(block: Mapping[str, Any], text_kind: str) -> JsonValues:
+def _block(block: Fields, text_kind: str) -> Json:
     kind = block.get("type")
     if kind == "text":
         return _part(text_kind, "", block.get("text", ""))
@@ -616,5 +615,5 @@ def _block(block: Mapping[str, Any], text_kind: str) -> JsonValues:
     return _part("media", f"{kind or 'unknown'} block", words or "not shown here")
 
 
-def _part(kind: str, title: str, text: object) -> JsonValues:
+def _part(kind: str, title: str, text: object) -> Json:
     return {"kind": kind, "title": one_line(title), "text": str(text)}

@@ -191,7 +191,7 @@ class Session:
     page: Path | None = None
     error: float = ERROR
     about: Sequence[str] = ()
-    texts: Callable[[CaseResult], Sequence[Message]] | None = None
+    texts: Callable[[CaseResult], Sequence[Message]] = lambda _: ()
 
     @cached_property
     def suites(self) -> list[str]:
@@ -315,9 +315,7 @@ class Session:
 
     def messages(self, result: CaseResult) -> Sequence[Message]:
         """What was judged, without secrets; empty where it is not kept."""
-        messages: Sequence[Message] = ()
-        if self.texts is not None:
-            messages = self.texts(result)
+        messages = self.texts(result)
         # Of a frozen suite the cases of a review are gone when the reports are written.
         with contextlib.suppress(OSError):
             case = self.records.read(made_case_id(result))

@@ -21,7 +21,7 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import parsed, read_text
+from pytest_jrh.core.documents import Json, parsed, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id, short_digest
@@ -38,7 +38,6 @@ from pytest_jrh.people.labels import PersonLabel, label_word
 from pytest_jrh.reports.page import (
     BODIES,
     FOLDER,
-    JsonValues,
     SessionCases,
     bare_turns,
     case_turns,
@@ -103,11 +102,11 @@ class ReviewedCases(SessionCases):
             grounds[case.spec.suite] = Grounds(people=tuple(people))
         super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
 
-    def case_and_turns(self, result: CaseResult) -> tuple[Case, list[JsonValues]]:
+    def case_and_turns(self, result: CaseResult) -> tuple[Case, list[Json]]:
         case = self.reviewed[made_case_id(result)].case
         return case, case_turns(case)
 
-    def row(self, made_id: str) -> JsonValues:
+    def row(self, made_id: str) -> Json:
         """A case as one entry of the list of those to decide about."""
         reviewed = self.reviewed[made_id]
         entry = reviewed.entry
@@ -124,7 +123,7 @@ class ReviewedCases(SessionCases):
             "made_label": entry.case.expected,
         }
 
-    def body(self, made_id: str) -> JsonValues:
+    def body(self, made_id: str) -> Json:
         """All else of it: how it was made, and what judges and people say of it."""
         reviewed = self.reviewed[made_id]
         case, no_case = reviewed.case, reviewed.entry.case.outcome.no_case
@@ -153,7 +152,7 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
         yield replace(result, case_digest=entry.digest, extra=extra)
 
 
-def label_row(assigned: Assigned) -> JsonValues:
+def label_row(assigned: Assigned) -> Json:
     """A case in the list of a reviewer, without what tells its answers."""
     label = assigned.label
     word = value = note = ""
@@ -178,7 +177,7 @@ def _rubric_key(case: Case) -> str:
     return short_digest(text)
 
 
-def bare_body(assigned: Assigned) -> JsonValues:
+def bare_body(assigned: Assigned) -> Json:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
     asks = "Which level of" if case.scale.is_ordered else "Does it violate"
@@ -203,7 +202,7 @@ def _arguments(text: object) -> Any:
 
 
 class _CallText(CallEdit):
-    arguments: Annotated[dict[str, Any], BeforeValidator(_arguments)]
+    arguments: Annotated[Json, BeforeValidator(_arguments)]
 
 
 class _TurnText(StrictModel):
@@ -255,7 +254,7 @@ class Deciding:
             ("POST", f"{template}/revert", self._revert_template),
         )
 
-    def news(self, since: int) -> tuple[int, JsonValues]:
+    def news(self, since: int) -> tuple[int, Json]:
         """The present version, and what is new since an earlier one."""
         version, changed = self.board.changes(since)
         cases = ReviewedCases(changed, self._people)
@@ -320,7 +319,7 @@ class Deciding:
         return self._templates[request.names["key"]].revert()
 
 
-def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> JsonValues:
+def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> Json:
     """What people may edit of a turn of a case, or of its run; arguments as JSON."""
     calls = []
     for act in calls_of_turn(messages, index) if holds_acts(case) else ():
@@ -344,7 +343,7 @@ class AgentTemplate:
         name = "\0".join([self.suite.name, self.test.name, self.stage])
         return short_digest(name)
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> Json:
         """As JSON values: `text` is what is used now, from `file` where that is an override, and
         `default` what is used without one.
         """
@@ -372,7 +371,7 @@ class AgentTemplate:
             "required": "|".join(stage.required).split("|"),
         }
 
-    def save(self, text: str) -> dict[str, Any]:
+    def save(self, text: str) -> Json:
         """Write the override, whole or not at all, and give it as it is then; raises `InputError`
         where it cannot be used, and `OSError` as it comes.
         """
@@ -383,7 +382,7 @@ class AgentTemplate:
         atomic_write(self._override, lines if lines.endswith("\n") else f"{lines}\n")
         return self.values()
 
-    def revert(self) -> dict[str, Any]:
+    def revert(self) -> Json:
         """Delete the override, and give what is used without it."""
         self._override.unlink(missing_ok=True)
         return self.values()
@@ -437,7 +436,7 @@ class Labelling:
             ("POST", "/finish", self._finish_for_all),
         )
 
-    def news(self, _since: int) -> tuple[int, JsonValues]:
+    def news(self, _since: int) -> tuple[int, Json]:
         """The present version, and how far it is: what is new of cases each reviewer asks for."""
         return self.board.version, {"progress": asdict(self.board.progress())}
 

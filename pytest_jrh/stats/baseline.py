@@ -54,11 +54,6 @@ class Baseline:
     cases: Mapping[str, CaseResult] = field(default_factory=dict)
     judge_lines: tuple[JudgeLine, ...] = ()
 
-    @property
-    def judges(self) -> Mapping[str, JudgeLine]:
-        """The judges by their digests: those of one digest differ in their names alone."""
-        return {judge.judge_digest: judge for judge in self.judge_lines}
-
     def line(self, result: CaseResult) -> CaseResult | None:
         """The line of the case that was judged: same id, same digest."""
         line = self.cases.get(result.case_id)

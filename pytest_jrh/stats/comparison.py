@@ -151,9 +151,9 @@ def missing_from(comparison: Comparison) -> tuple[set[str], list[str]]:
     new = new.where(comparison.has_group(new))
     runs = {*compared.run.present()}
     hardly_any = len(runs) < _FEWEST_RUNS and len(new) > len(compared)
-    added = {*new.ids}
     if not hardly_any:
-        added = {*new.ids[new.run.each(runs.__contains__)]}
+        new = new.where(new.run.each(runs.__contains__))
+    added = {*new.ids}
     if added:
         clauses.append(f"{counted(len(added), 'case')} not in the baseline")
     return missing | added, clauses

@@ -139,11 +139,6 @@ class Decision:
         return (f"{self.word}  {self.headline}", *self.beside)
 
     @property
-    def uncompared(self) -> bool:
-        """Whether nothing could be compared with the baseline."""
-        return any(reason.kind == "uncompared" for reason in self.reasons)
-
-    @property
     def regressions(self) -> tuple[str, ...]:
         """Right in the baseline, wrong now."""
         return self.comparison.regressions if self.comparison else ()

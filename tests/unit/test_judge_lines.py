@@ -98,7 +98,8 @@ def test_an_update_of_cases_that_asked_nothing_still_knows_that_the_judge_asks()
     result = result_with(make_result(), judge_digest=DIGEST)
     scope = Scope.of([result.case_id])
     asking = update(Baseline(), [result], scope, [replace(CODE, asks_model=True)]).baseline
-    assert asking.judges[DIGEST[:16]].asks_model
+    [line] = asking.judge_lines
+    assert (line.judge_digest, line.asks_model) == (DIGEST[:16], True)
     again = update(asking, [result], scope, [CODE]).baseline
     assert again == asking
 
