@@ -199,11 +199,8 @@ class Reporter:
                 # Results that belong to no suite are in no report, so the session is not green.
                 self._is_lost = True
                 self._problems.append(f"The results of {file} were not written: {error}")
-        suites: dict[str, ReadySuite] = {}
-        for ready in self._suites:
-            if ready.suite.config_file in files:
-                suites[files[ready.suite.config_file]] = ready
-        return suites
+        suites = [ready for ready in self._suites if ready.suite.config_file in files]
+        return {files[ready.suite.config_file]: ready for ready in suites}
 
     def _conclude(
         self, session: pytest.Session, ready_suites: list[ReadySuite], nodes: Mapping[str, str]

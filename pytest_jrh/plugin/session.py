@@ -346,7 +346,7 @@ class Reviewing:
         )
         if not suites or terminal is None:
             return
-        if refusal := self._refusal(is_seen=is_asked or terminal.isatty):
+        if refusal := self._refusal(is_seen=is_asked or bool(terminal.isatty)):
             terminal.write_line(f"jrh: {refusal}")
             return
         from pytest_jrh.review.serving import serve

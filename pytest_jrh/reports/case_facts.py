@@ -151,9 +151,9 @@ class Voice(NamedTuple):
 
     who: str
     word: str
-    why: str = ""
-    by: str = ""
-    wrong: bool = False
+    why: str
+    by: str
+    wrong: bool
 
 
 def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -> list[Voice]:

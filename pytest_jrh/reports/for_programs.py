@@ -39,7 +39,7 @@ class JsonReport(Report):
         for suite in session.suites:
             gate = session.decisions.get(suite)
             suites[suite] = {
-                "annotators": [*session.grounds_of(suite).annotators],
+                "annotators": session.grounds_of(suite).annotators,
                 "judges": {},
                 "panel": panels.get(suite),
                 "gate": None if gate is None else decision_data(gate),
@@ -60,7 +60,7 @@ class JsonReport(Report):
         values: Json = {"format": 2}
         values["decision"] = None if worst is None else decision_data(worst)
         if session.about:
-            values["about"] = [*session.about]
+            values["about"] = session.about
         values["suites"] = suites
         report = session.redactor.value(values)
         return json.dumps(report, indent=2, allow_nan=False) + "\n"
@@ -121,9 +121,7 @@ def fields_of(value: object, *names: str) -> Json:
     fields = {}
     for name in names:
         field = getattr(value, name)
-        fields[name] = list(field) if isinstance(field, tuple) else field
-        if field == "":
-            fields[name] = None
+        fields[name] = None if field == "" else field
     return fields
 
 
@@ -173,7 +171,7 @@ def decision_data(decision: Decision) -> Json:
         "sets": sets,
         "limits": limits,
         **fields_of(decision, "new_wrong", "accepted", "never_reported"),
-        "unscored": dict(decision.unscored),
+        "unscored": decision.unscored,
         "update_command": decision.update_command or None,
         "baseline": baseline,
     }
@@ -185,7 +183,7 @@ def panel_data(panel: Panel) -> Json:
     for pair in panel.pairs:
         pairs.append(
             {
-                "judges": list(pair.judges),
+                "judges": pair.judges,
                 "agreement": share_data(pair.agreement),
                 "kappa": _figure(pair.kappa),
                 "agreement_interval": bounds_data(pair.agreement),
@@ -193,11 +191,11 @@ def panel_data(panel: Panel) -> Json:
             }
         )
     return {
-        "judges": list(panel.judges),
+        "judges": panel.judges,
         "accuracy_over_all": share_data(panel.accuracy),
         "intervals": {"accuracy_over_all": bounds_data(panel.accuracy)},
         "pairs": pairs,
-        "without_majority": dict(panel.without_majority),
+        "without_majority": panel.without_majority,
     }
 
 
@@ -213,8 +211,7 @@ def _scale_data(statistics: Statistics, scale: Scale) -> Json | None:
         data = share_data if column.kind == "share" else _figure
         figures[column.key] = data(estimate)
         intervals[column.key] = bounds_data(estimate)
-    counts = [list(row) for row in matrix.counts]
-    confusion = {"labels": list(matrix.labels), "counts": counts}
+    confusion = fields_of(matrix, "labels", "counts")
     of_scale: Json = {"confusion_matrix": confusion, **figures, "intervals": intervals}
     if scale.is_ordered:
         of_scale["within"] = statistics.scale.within

@@ -77,11 +77,7 @@ _CONTEXT = 40
 
 
 def markdown_report(session: Session) -> str:
-    """The report in fewer than `LIMIT` bytes of UTF-8, cut at the end of its fold; empty without a
-    suite.
-    """
-    if not session.results and not session.extents:
-        return ""
+    """The report in fewer than `LIMIT` bytes of UTF-8, cut at the end of its fold."""
     summary = compose(session)
     open_parts = [f"## {_MARKS[summary.word]}{prose(summary.title)}\n"]
     if links := ci_links(session.page):

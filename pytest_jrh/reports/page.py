@@ -540,8 +540,7 @@ def _words_and_calls(message: Message) -> tuple[str, str]:
 
 
 def _message(messages: Sequence[Message], index: int | None) -> Message:
-    # In a record that somebody has changed the transcripts may differ in length.
-    return messages[index] if index is not None and index < len(messages) else {}
+    return messages[index] if index is not None else {}
 
 
 def _why(case: Case, position: int | None, edits: Iterable[Edit]) -> Iterator[list[str]]:

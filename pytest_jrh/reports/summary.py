@@ -131,8 +131,6 @@ def _table_headline(session: Session, suite: str) -> str:
 
 def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
     """The decision about all suites in a few words."""
-    if not headlines:
-        return "no case was judged"
     if len(headlines) == 1:
         return headlines[0].text
     suites = [headline.suite for headline in headlines if headline.word == session.word]

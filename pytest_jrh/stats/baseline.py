@@ -124,7 +124,7 @@ class Update:
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
-    kept: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, str]
 
 
 def suite_of(case_id: str) -> str:

@@ -369,6 +369,14 @@ def points(share: float) -> str:
     return f"{number} point{'' if number == '1' else 's'}"
 
 
+def is_better(sets: Sequence[SetChange]) -> bool:
+    """Whether the cases of a judge are surely better, and no class is worse."""
+    classes = [of for of in sets if of.is_class]
+    return all(of.drop <= 0 and of.net <= 0 for of in classes) and any(
+        of.kind == ALL and of.drop < 0 and of.gain < SURE for of in sets
+    )
+
+
 def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     """What a comparison without a loss that chance does not explain comes to, and what it does not
     exclude.
@@ -382,8 +390,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     of_both = cases
     if numbers:
         of_both += f" ({', '.join(counted(number, noun) for noun, number in numbers.items())})"
-    is_surely_better = any(of.kind == ALL and of.drop < 0 and of.gain < SURE for of in sets)
-    if is_surely_better and all(of.drop <= 0 and of.net <= 0 for of in classes):
+    if is_better(sets):
         text = f"{is_or_are} better than before on {of_both}"
     elif lost := sum(len(of.lost) for of in classes):
         text = f"{is_or_are} not shown to be worse than before: {lost:,} of {cases} newly wrong"

@@ -145,7 +145,7 @@ def judge_losses(
     tests: Mapping[Exchange, Sequence[SetTest]],
     *,
     runs: int,
-    is_certain: bool = False,
+    is_certain: bool,
 ) -> list[Finding]:
     """Apply the rule to the sets of one judge, with their tests by each exchange of its question.
 

@@ -61,8 +61,6 @@ class Coded(Generic[_Name]):
 
     def each(self, function: Callable[[_Name], Any], kind: type = bool) -> npt.NDArray[Any]:
         """What a function gives for each row, which is computed for each value once."""
-        if not len(self.codes):
-            return np.zeros(0, kind)
         return np.array([function(name) for name in self.names], kind)[self.codes]
 
     def equals(self, name: object) -> Bools:
@@ -77,7 +75,7 @@ class Coded(Generic[_Name]):
     @property
     def sizes(self) -> Ints:
         """How many rows have the value of each row."""
-        return np.bincount(self.codes)[self.codes] if len(self.codes) else self.codes
+        return np.bincount(self.codes)[self.codes]
 
     def present(self) -> list[_Name]:
         """The different values that rows have, in order of appearance."""

@@ -66,7 +66,7 @@ def test_an_update_keeps_what_the_judge_said_and_its_prompt(tmp_path: Path) -> N
     assert {case: each.reasoning for case, each in found.cases.items()} == {
         result.case_id: "The order is late." for result in results
     }
-    assert found.judges[short(DIGEST)] == replace(JUDGE, judge_digest=short(DIGEST), file="")
+    assert found.judge_lines == (replace(JUDGE, judge_digest=short(DIGEST), file=""),)
     lines = (tmp_path / "base.json").read_text("utf-8").splitlines()
     assert [json.loads(line)["case_id"] for line in lines[1:]] == sorted(found.cases)
     assert "/repo" not in "".join(lines)
