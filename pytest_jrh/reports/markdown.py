@@ -82,11 +82,10 @@ def markdown_report(session: Session) -> str:
     open_parts = [f"## {_MARKS[summary.word]}{prose(summary.title)}\n"]
     if links := ci_links(session.page):
         open_parts.append(" · ".join(f"[{title}]({url})" for title, url in links.items()) + "\n")
-    # The headline of a single suite is the title.
-    is_alone = len(summary.headlines) == 1
     open_blocks = [*summary.answer]
-    if is_alone:
-        open_blocks = [block for block in open_blocks if not isinstance(block, Headline)]
+    if len(summary.headlines) == 1:
+        # It is the title.
+        del open_blocks[0]
     folded = []
     for doubt in summary.doubts:
         if not is_warning(doubt):

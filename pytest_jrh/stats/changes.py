@@ -142,7 +142,7 @@ def _tests(
     # Cases that are alike are exchanged alike, and counted together.
     runs = clusters if question == "another" else np.zeros(len(clusters), np.int64)
     alike, first = distinct(groups.codes, cases.codes, runs)
-    errors = [cases.names[code] for code in cases.codes[first]]
+    errors = cases[first].values
     sets = []
     for of_groups in groups_of_sets.values():
         sets.append(np.flatnonzero(np.isin(groups.codes[first], of_groups)).tolist())

@@ -43,7 +43,7 @@ class Comparison:
     @cached_property
     def everything(self) -> Verdicts:
         """The cases with a verdict on both sides and the same digest."""
-        return self.verdicts.where(self.verdicts.before.each(lambda scores: scores is not None))
+        return self.verdicts.where(~self.verdicts.before.equals(None))
 
     @cached_property
     def compared(self) -> Verdicts:

@@ -363,9 +363,9 @@ def _probes(session: _Session) -> Iterator[Reason]:
     if not session.is_active:
         return
     received = session.comparison.verdicts
-    is_compared = received.before.each(lambda scores: scores is not None)
+    is_apart = received.before.equals(None)
     has_rule = received.test.each(session.rules.probe_limits.__contains__)
-    for table in probe_tables(received.where(~(is_compared | has_rule))):
+    for table in probe_tables(received.where(is_apart & ~has_rule)):
         if not table.cases:
             continue
         verdicts = counted(len(table.judged), "verdict")

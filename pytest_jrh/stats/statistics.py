@@ -83,14 +83,13 @@ class Counts:
     @classmethod
     def of(cls, verdicts: Verdicts) -> Counts:
         """The counts of these verdicts."""
-        has_score = verdicts.score.each(lambda score: score is not None)
         return cls(
             agree=int(verdicts.right.sum()),
             disagree=int(verdicts.wrong.sum()),
             no_case=int(verdicts.outcome.equals("no_case").sum()),
             unscored=int(verdicts.unscored.sum()),
             contradicted=int(verdicts.contradicted.sum()),
-            ties=int((verdicts.has_verdict & ~has_score).sum()),
+            ties=int((verdicts.has_verdict & verdicts.score.equals(None)).sum()),
         )
 
     @property

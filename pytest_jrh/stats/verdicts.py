@@ -177,10 +177,8 @@ class Verdicts:
         """The different values of several columns together, and which of them each row has."""
         of_rows = [getattr(self, column) for column in columns]
         codes, first = distinct(*(column.codes for column in of_rows))
-        names = []
-        for row in first:
-            names.append(tuple(column.names[column.codes[row]] for column in of_rows))
-        return Coded(names, codes)
+        names = zip(*(column[first].values for column in of_rows), strict=True)
+        return Coded([*names], codes)
 
     def grouped(self, *columns: str) -> dict[Any, Verdicts]:
         """The rows by their value in a column, or values in several, in order of appearance."""
@@ -230,8 +228,7 @@ class Verdicts:
     def case_class(self) -> Coded[CaseClass | None]:
         """The class of each case; None without a label."""
         kinds = self.kinds("scale", "label")
-        classes = Coded.of(scale.class_of(label) for scale, label in kinds.names)
-        return Coded(classes.names, classes.codes[kinds.codes])
+        return Coded.of(scale.class_of(label) for scale, label in kinds.names)[kinds.codes]
 
     @property
     def was_right(self) -> Bools:
@@ -254,7 +251,7 @@ class Verdicts:
         """The rows that have both, a label and an answer that counts, and these side by side."""
         kinds = self.kinds("scale", "label", "score")
         answers = Coded([answer_of(*kind) for kind in kinds.names], kinds.codes)
-        is_known = answers.each(lambda answer: answer is not None)
+        is_known = ~answers.equals(None)
         columns = self.label[is_known], answers[is_known]
         pairs = np.stack([column.each(_bounded, float) for column in columns], axis=1)
         return self.where(is_known), pairs
