@@ -17,7 +17,7 @@ from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.results import CaseResult, Extra, most_frequent
 from pytest_jrh.core.runs import LabelSource, Message
 from pytest_jrh.core.skips import Outcome, Why
-from pytest_jrh.core.text import ELLIPSIS
+from pytest_jrh.core.text import ELLIPSIS, same_lines
 from pytest_jrh.sources.columns import TEXTS, CaseKey, columns_named, texts_of_row
 from pytest_jrh.sources.verdicts import TableCase, Verdict, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
@@ -104,6 +104,21 @@ class TableResults(Sequence[CaseResult]):
         columns = self.table.columns
         used = {*columns.taken().values(), *columns.verdicts}
         return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
+
+    @cached_property
+    def _of_other_texts(self) -> set[CaseKey]:
+        """The cases that the earlier file has with another text: these are other cases."""
+        now, then = self.table.table, self._earlier_table.table
+        keys = set()
+        for name in then.columns.keys() & {*self._text_columns}:
+            texts, texts_then = now.texts(name), then.texts(name)
+            for case, _ in self.rows:
+                earlier = self._earlier_table.cases.get(case.key)
+                if earlier is None:
+                    continue
+                if same_lines(texts[case.row]) != same_lines(texts_then[earlier.row]):
+                    keys.add(case.key)
+        return keys
 
     def texts(self, result: CaseResult) -> Sequence[Message]:
         """What the first row of a case holds of what was judged; long texts are cut."""
@@ -259,6 +274,7 @@ class TableResults(Sequence[CaseResult]):
             if self._judges_before:
                 line = self._line(case.key, judge, has_row=True)
                 is_same = line is not None and line.label == case.label
+                is_same = is_same and case.key not in self._of_other_texts
                 apart = why_apart(outcome, has_line=line is not None, is_same=is_same)
                 compared["apart"] = apart
                 if line is not None:

@@ -27,7 +27,7 @@ from pytest_jrh.stats.changes import (
     points,
     set_changes,
 )
-from pytest_jrh.stats.comparison import NOT_IN_BASELINE, Comparison, missing_from
+from pytest_jrh.stats.comparison import CASE_CHANGED, NOT_IN_BASELINE, Comparison, missing_from
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa
 from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits
@@ -259,6 +259,12 @@ def _passes(word: Word, reasons: Sequence[Reason], rules: GateRules, *, active: 
     return not active or all(reason.kind == "useless" for reason in reasons)
 
 
+_NOTHING_COMPARED = {
+    NOT_IN_BASELINE: "it has no case of this suite",
+    CASE_CHANGED: "each case has another text or another label there",
+}
+
+
 def _reasons(session: _Session) -> Iterator[Reason]:
     """Why it fails or is unclear, in the order in which it is told."""
     held, comparison = session.held, session.comparison
@@ -269,8 +275,9 @@ def _reasons(session: _Session) -> Iterator[Reason]:
         return
     if session.has_baseline and len(session.judged) and not len(comparison.everything):
         text = "nothing could be compared with the baseline"
-        if set(comparison.not_comparable.values()) == {NOT_IN_BASELINE}:
-            text = f"{text}: it has no case of this suite"
+        for kind, why in _NOTHING_COMPARED.items():
+            if {*comparison.not_comparable.values()} == {kind}:
+                text = f"{text}: {why}"
         yield Reason("UNCLEAR" if session.rules.has_limits else "FAIL", "uncompared", text)
     yield from _drops(session)
     yield from _limits(session)

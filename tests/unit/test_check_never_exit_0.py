@@ -85,3 +85,25 @@ def test_texts_are_not_exchanged_under_labels(
     written("labels.csv", columns, labels)
     options = ["--baseline=old.csv", "--labels=labels.csv", meaning]
     assert main(["check", "new.csv", *options]) == 1, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changed", "texts", "code", "said"),
+    [
+        (8, "another answer", 1, "32 of 40 cases compared: 8 with other labels or texts"),
+        (40, "another answer", 1, "compared with the baseline: each case has another text"),
+        (0, "", 0, "PASS"),
+    ],
+)
+def test_another_text_under_an_id_is_another_case(
+    capsys: pytest.CaptureFixture[str], changed: int, texts: str, code: int, said: str
+) -> None:
+    """That the judge is right on other texts says nothing of those that it was right on."""
+    for name, number in (("old", 0), ("new", changed)):
+        rows = []
+        for case in range(40):
+            text = f"{texts if case < number else 'an answer'} {case}"
+            rows.append((f"c{case}", text, case % 2, case % 2))
+        written(f"{name}.csv", "case output label verdict", rows)
+    assert main(["check", "new.csv", "--baseline=old.csv", "--one=violated"]) == code
+    assert said in " ".join(capsys.readouterr().out.split())
