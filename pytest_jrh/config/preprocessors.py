@@ -180,11 +180,9 @@ def _step(state: Json, preprocessor: Preprocessor, raw_sample: object) -> str | 
     if isinstance(result, Mapping):
         state.update(result)
     elif isinstance(result, list | tuple):
-        state["messages"] = result
+        state["messages"] = list(result)
     elif result is not None:
         return f"returned {type(result).__name__} {printable(repr(result))}"
-    if isinstance(state.get("messages"), tuple):
-        state["messages"] = list(state["messages"])
     return None
 
 

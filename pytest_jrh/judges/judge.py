@@ -81,9 +81,9 @@ class OwnCode:
     call: Callable[[Submit], object]
     verdict: Callable[[CodeAnswer], Verdict]
     timeout: float
-    key: Mapping[str, str] = field(default_factory=dict)
-    files: str = ""
-    from_head: bool = False
+    key: Mapping[str, str]
+    files: str
+    from_head: bool
     repeat: int = 1
 
     @property

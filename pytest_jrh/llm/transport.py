@@ -459,8 +459,6 @@ def failure_of(
         )
     if not sent:
         return Failure(words, advice=_SETTING_ADVICE)
-    if isinstance(error, litellm_errors.AuthenticationError):
-        return Failure(f"the provider rejected the API key: {words}", advice=KEY_ADVICE)
     # litellm gives a status to its own failures, too: an unreadable answer becomes a 500.
     reported = reported_status(error)
     retry = reported is None or _is_retried(reported)
