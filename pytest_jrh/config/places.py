@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
+_Named: TypeAlias = "dict[KeyPath, tuple[str | None, str]]"
+"""The files that a config names, by key, each with what it is; None where it names none."""
 
 
 FROZEN: KeyPath = ("cases", "frozen")
@@ -149,9 +151,7 @@ class Places:
         """Name a file relative to the starting folder where it is inside."""
         return str(relative_path(path, self.cwd))
 
-    def _files(
-        self, named: Mapping[KeyPath, tuple[str | None, str]], mistakes: Mistakes
-    ) -> dict[KeyPath, Path]:
+    def _files(self, named: _Named, mistakes: Mistakes) -> dict[KeyPath, Path]:
         """Find files that a config names by key, each given with what it is; None names none."""
         files: dict[KeyPath, Path] = {}
         for key, (relative, role) in named.items():
@@ -257,9 +257,9 @@ def _named_files(
     frozen_name: str | None,
     *,
     is_frozen: bool,
-) -> dict[KeyPath, tuple[str | None, str]]:
+) -> _Named:
     """The files that a config names by key, each with what it is; None where it names none."""
-    named: dict[KeyPath, tuple[str | None, str]] = {
+    named: _Named = {
         FROZEN: (frozen_name, "the frozen suite"),
         NOTE: (config.rand.instruction_path, "the instruction file"),
         RUBRICS: (config.suite.rubrics, "the rubric file"),

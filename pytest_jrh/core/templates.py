@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 Style: TypeAlias = Literal["jinja", "braces"]
+_Used: TypeAlias = "tuple[set[str], list[Problem]]"
+"""The names that a template uses, and what is wrong with it."""
 _BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _STARTS_LIKE_A_NAME = re.compile(r"\s*([A-Za-z_]\w*)")
 _CLOSING_TAG = re.compile(r"</([A-Za-z_][\w.-]*)\s*>")
@@ -128,9 +130,7 @@ def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
     yield source[end:], None, end
 
 
-def _check_braces(
-    source: str, origin: str, allowed: Collection[str]
-) -> tuple[set[str], list[Problem]]:
+def _check_braces(source: str, origin: str, allowed: Collection[str]) -> _Used:
     """Give the placeholders that a template uses out of `allowed`, and what is wrong with it."""
     used = set()
     problems = []
@@ -144,9 +144,7 @@ def _check_braces(
     return used, problems
 
 
-def _check_jinja(
-    source: str, origin: str, allowed: Collection[str]
-) -> tuple[set[str], list[Problem]]:
+def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> _Used:
     """Give the variables that a template uses out of `allowed`, and what is wrong with it.
 
     Raises `InputError` for what is no template at all.

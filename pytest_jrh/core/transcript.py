@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_jrh.core.redact import with_texts
@@ -21,6 +21,7 @@ from pytest_jrh.core.runs import Message
 from pytest_jrh.core.text import capital
 
 _Value = TypeVar("_Value")
+_Block: TypeAlias = Mapping[str, Any]
 
 ROLES = ("system", "user", "assistant", "tool")
 _INDENT = "  "
@@ -75,7 +76,7 @@ def is_role(text: str) -> bool:
     return text in ROLES or _ROLE.fullmatch(text) is not None
 
 
-def message_mistake(message: Mapping[str, Any], roles: Collection[str]) -> str | None:
+def message_mistake(message: Message, roles: Collection[str]) -> str | None:
     """Say what makes a JSON object unusable as a message, in words that follow "message N has".
 
     Its role must be one of `roles`.
@@ -494,7 +495,7 @@ def unshown_in(messages: Sequence[Message]) -> Counter[str]:
     return unshown
 
 
-def reasoning_text(block: Mapping[str, Any]) -> str:
+def reasoning_text(block: _Block) -> str:
     """What is shown of a block of reasoning: its summary, where nobody can read it."""
     summary = block.get("summary")
     if block.get("redacted"):
@@ -502,7 +503,7 @@ def reasoning_text(block: Mapping[str, Any]) -> str:
     return str(block.get("reasoning") or summary or "")
 
 
-def block_text(block: Mapping[str, Any]) -> str:
+def block_text(block: _Block) -> str:
     """What a transcript shows of a block that is no call and no reasoning."""
     kind = block.get("type")
     if kind == "text":
@@ -517,7 +518,7 @@ def block_text(block: Mapping[str, Any]) -> str:
 
 
 def _block_sections(
-    block: Mapping[str, Any], header: str, *, show_reasoning: bool
+    block: _Block, header: str, *, show_reasoning: bool
 ) -> Iterator[tuple[str, str]]:
     kind = block.get("type")
     if kind == "reasoning":
@@ -539,7 +540,7 @@ def call_text(call: Mapping[str, Any]) -> str:
     return arguments + unparsed
 
 
-def _placeholder(block: Mapping[str, Any]) -> str:
+def _placeholder(block: _Block) -> str:
     """Name a block that is no text: its kind, and its file name or media type where short."""
     kind = str(block.get("type", "unknown"))
     source = block.get(kind)

@@ -36,7 +36,14 @@ from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN
-from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
+from pytest_jrh.llm.calls import (
+    Answer,
+    CallRequest,
+    Exchange,
+    Needs,
+    Stopped,
+    make_complete,
+)
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn
 from pytest_jrh.llm.transport import may_pass
@@ -540,7 +547,7 @@ class Calls:
             return Halt("unasked", trouble.cause, trouble=trouble)
         return None
 
-    def _count(self, stage: str, case: str, needs: Sequence[Sequence[StageModel]]) -> None:
+    def _count(self, stage: str, case: str, needs: Needs) -> None:
         """Count a call whose price is not known; raises `Unscored` where it must not be made."""
         self._settings.stops.check(case, needs)
         if refusal := self._settings.ledger.enter(0.0):

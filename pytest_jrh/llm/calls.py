@@ -182,6 +182,10 @@ class Attempts:
     refused: set[str] = field(default_factory=set)
 
 
+Needs: TypeAlias = "Sequence[Sequence[StageModel]]"
+"""Groups of stages, of each of which a case needs one."""
+
+
 @dataclass(frozen=True)
 class CallRequest:
     """One request to a model: `messages` are chat messages of text, with images where the judge
@@ -198,7 +202,7 @@ class CallRequest:
     case: str = ""
     repeat: int = 1
     attempts: Attempts = field(default_factory=Attempts, compare=False)
-    needs: Sequence[Sequence[StageModel]] = field(default=(), compare=False)
+    needs: Needs = field(default=(), compare=False)
 
     @cached_property
     def schema(self) -> Json:
@@ -398,6 +402,8 @@ def _raise_if_refused(stage: StageModel, answer: Answer, fingerprints: tuple[str
     )
 
 
+Names: TypeAlias = "Mapping[int, str] | None"
+"""What the scores are called, where it is not by their numbers."""
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
 
 INTEGERS: Final = frozenset({"max_steps", "message_index", "lowest_score", "highest_score"})
@@ -494,7 +500,7 @@ def messages(
     return turns
 
 
-def score_levels_table(levels: Sequence[ScoreLevel], names: Mapping[int, str] | None = None) -> str:
+def score_levels_table(levels: Sequence[ScoreLevel], names: Names = None) -> str:
     """Write the scale, one line per level: `score: label`, from the lowest score up.
 
     With `names` each score is written as its name, and a level without one is left out.
@@ -519,7 +525,7 @@ def ordinal_guidance(levels: Sequence[ScoreLevel], target: ScoreLevel) -> str:
     return "\n".join([*lines, "", "The whole scale:", score_levels_table(levels)])
 
 
-def _level_line(level: ScoreLevel, names: Mapping[int, str] | None = None) -> str:
+def _level_line(level: ScoreLevel, names: Names = None) -> str:
     name = level.score if names is None else names[level.score]
     # A label of several lines would read as further levels.
     return f"{name}: {' '.join(level.label.split()) or '(no description)'}"
@@ -566,7 +572,7 @@ def answer_values(messages: Sequence[Fields], template: Template) -> Mapping[str
     return {} if ANSWER.isdisjoint(template.variables) else answer_parts(messages)
 
 
-def scale_values(scale: Scale, names: Mapping[int, str] | None = None) -> dict[str, object]:
+def scale_values(scale: Scale, names: Names = None) -> dict[str, object]:
     """The variables that describe the scale to verifier and judge.
 
     `names` are what the scores are called (see `score_levels_table`).
@@ -582,7 +588,7 @@ def with_scale(
     instructions: str,
     scale: Scale,
     template: Template,
-    names: Mapping[int, str] | None = None,
+    names: Names = None,
 ) -> str:
     """The rubric's instructions, followed by the levels where there are some and the prompt shows
     none itself; `names` are what its scores are called.

@@ -14,7 +14,7 @@ import functools
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -29,7 +29,7 @@ from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import media_in, message_text
-from pytest_jrh.llm.calls import CallRequest, Stopped, digest
+from pytest_jrh.llm.calls import CallRequest, Needs, Stopped, digest
 from pytest_jrh.llm.transport import LONGEST_WAIT, litellm
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class EarlyStop:
                 why = {"stage": trouble.stage, "cause": trouble.cause, "advice": trouble.advice}
                 entry["stop"] = {"outcome": trouble.outcome, "kind": trouble.alike, "why": why}
 
-    def check(self, case: str, needs: Sequence[Sequence[StageModel]]) -> None:
+    def check(self, case: str, needs: Needs) -> None:
         """Raise `Unscored` (not_asked) where of a group of stages none is asked any more; one of
         the first cases, which is run again, ends as it did.
         """

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import edited_turns, shared_ends
@@ -42,6 +42,8 @@ _WORD = re.compile(r"(?!(?:none|null)\b)[^\W_\U00010000-\U0010FFFF]+|[.!?]")
 
 _State: TypeAlias = Literal["shown", "missing", "unknown"]
 _Words: TypeAlias = tuple[str, ...]
+_Turns: TypeAlias = "dict[int, Sequence[Message]]"
+"""Turns to look for, each with those that it was made from."""
 
 
 class SentTexts:
@@ -57,7 +59,7 @@ class SentTexts:
         self.read = 0
         self.texts: dict[str, None] = {}
 
-    def asked(self, messages: Iterable[Mapping[str, Any]]) -> None:
+    def asked(self, messages: Iterable[Message]) -> None:
         """Note a request to a model."""
         self.texts["\n".join(map(message_text, messages))] = None
 
@@ -80,7 +82,7 @@ _CHARACTERS_A_TOKEN = 4
 _FAR_FEWER = 0.75
 
 
-def is_cut(messages: Iterable[Mapping[str, Any]], tokens: int) -> bool:
+def is_cut(messages: Iterable[Message], tokens: int) -> bool:
     """Whether a server that read so many tokens cannot have read the whole prompt.
 
     Tokenizers do not join words, so a text has at least a token a word. Chinese and Japanese have
@@ -143,12 +145,12 @@ def _largest_sent(limit: int, is_sent: Callable[[int], bool]) -> int:
     return bisect_left(range(1, limit + 1), 1, key=lambda size: not is_sent(size))
 
 
-def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
+def _turns_to_show(messages: Sequence[Message]) -> _Turns:
     """The turns that hold text, a call, or media.
 
     A system message is none: Inspect's own history template leaves it out, as many prompts do.
     """
-    turns: dict[int, Sequence[Message]] = {}
+    turns: _Turns = {}
     for index, message in enumerate(messages):
         holds = texts_of(message, _BLOCK_TEXTS) or message.get("tool_calls") or media_in([message])
         if holds and message.get("role") != "system":
@@ -156,12 +158,12 @@ def _turns_to_show(messages: Sequence[Message]) -> dict[int, Sequence[Message]]:
     return turns
 
 
-def _edited_turns(case: Case) -> dict[int, Sequence[Message]]:
+def _edited_turns(case: Case) -> _Turns:
     """The turns to look for in an edited case, each with those that it was made from.
 
     Turns that were left out cannot be looked for: those at either side are instead, and whole.
     """
-    originals: dict[int, Sequence[Message]] = {}
+    originals: _Turns = {}
     for edit in case.outcome.edits:
         original = edit.before
         if not edit.is_splice:

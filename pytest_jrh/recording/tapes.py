@@ -23,7 +23,15 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import message_text, storable
-from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
+from pytest_jrh.llm.calls import (
+    Answer,
+    Attempts,
+    CallRequest,
+    Exchange,
+    Needs,
+    Stopped,
+    digest,
+)
 from pytest_jrh.llm.limits import EarlyStop, held
 from pytest_jrh.recording.cassettes import (
     Cassette,
@@ -111,7 +119,7 @@ class Tape:
         case: str,
         shared: bool,
         former: Callable[[], Sequence[Path]],
-        needs: Sequence[Sequence[StageModel]],
+        needs: Needs,
     ) -> None:
         self.path = path
         self.file = self.answered_from = cassette_file(path, shared=recording.one_cassette)
