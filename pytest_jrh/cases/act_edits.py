@@ -40,7 +40,7 @@ from pytest_jrh.core.calls import Completion, ResponseT
 from pytest_jrh.core.cases import Edit, Plan, PlanStep
 from pytest_jrh.core.documents import Json, no_constant
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import (
@@ -88,7 +88,7 @@ class ActsPlannerResponse(Response):
 async def plan_acts(
     stage: Stage,
     tools: Mapping[str, Tool],
-    messages: Sequence[Message],
+    messages: Messages,
     rubric: Rubric,
     goal: Goal,
     max_steps: int,
@@ -116,7 +116,7 @@ class Places(Turns):
     calls: tuple[tuple[int, tuple[str, str]], ...]
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> Places:
+    def of(cls, messages: Messages) -> Places:
         """The places of a transcript."""
         calls = []
         for act in acts_of(messages):
@@ -163,7 +163,7 @@ class Places(Turns):
         )
 
 
-def acts_transcript(messages: Sequence[Message]) -> str:
+def acts_transcript(messages: Messages) -> str:
     """The whole transcript, in which each call has its number in the turn, and its id."""
     lines: list[str] = []
     for index, message in enumerate(messages):
@@ -195,7 +195,7 @@ def tools_text(tools: Mapping[str, Tool]) -> str:
     return "\n".join(lines) or "(none)"
 
 
-def tools_in_time(runs: Iterable[Sequence[Message]]) -> list[dict[str, Tool]]:
+def tools_in_time(runs: Iterable[Messages]) -> list[dict[str, Tool]]:
     """The tools of a log, and behind them those that it had when it was shorter, the latest first.
 
     Of those that prompts show alike there are the last: no run takes from what a call or a result
@@ -297,7 +297,7 @@ class _Making:
         """Leave a call out, without a model: with its turn, where it is the turn's only call."""
         message, end = self.work.messages[act.turn], act.results[0] + 1
         before = self.work.messages[act.turn : end]
-        after: tuple[Message, ...] = ()
+        after: Transcript = ()
         calls = list(message["tool_calls"])
         if len(calls) > 1:
             del calls[act.number]
@@ -439,8 +439,8 @@ class _Making:
         self,
         step: PlanStep,
         position: int,
-        before: Sequence[Message],
-        after: Sequence[Message],
+        before: Messages,
+        after: Messages,
         *,
         reason: str,
         raw: str = "",

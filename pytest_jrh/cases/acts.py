@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import Fields, Json
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Message, Messages
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -102,7 +102,7 @@ class Act:
         return str(self.call.get("id") or "")
 
 
-def acts_of(messages: Sequence[Message]) -> tuple[Act, ...]:
+def acts_of(messages: Messages) -> tuple[Act, ...]:
     """All calls of a transcript, in its order."""
     acts: list[Act] = []
     for turn in assistant_indices(messages):
@@ -110,7 +110,7 @@ def acts_of(messages: Sequence[Message]) -> tuple[Act, ...]:
     return tuple(acts)
 
 
-def calls_of_turn(messages: Sequence[Message], turn: int) -> tuple[Act, ...]:
+def calls_of_turn(messages: Messages, turn: int) -> tuple[Act, ...]:
     """The calls of one turn of the assistant, with where their results stand.
 
     A result belongs to the call whose id it has; one without an id to the first call, without an
@@ -237,7 +237,7 @@ def result_value(text: str) -> object:
 
 
 def tools_of(
-    transcripts: Iterable[Sequence[Message]], before: Mapping[str, Tool] | None = None
+    transcripts: Iterable[Messages], before: Mapping[str, Tool] | None = None
 ) -> dict[str, Tool]:
     """The tools of a log, by name, in the order in which they are first called; `before` are those
     of the runs before.
@@ -255,7 +255,7 @@ def tools_of(
     return tools
 
 
-def _with_call(tool: Tool, call: Fields, results: Sequence[Message]) -> Tool:
+def _with_call(tool: Tool, call: Fields, results: Messages) -> Tool:
     shape, examples, error = tool.results, tool.examples, tool.error
     for result in results:
         if isinstance(result.get("error"), dict):

@@ -21,7 +21,7 @@ from pytest_jrh.core.calls import Complete, Completion, StageModel
 from pytest_jrh.core.cases import Edit, PerturbationOutcome, Plan, PlanStep, Verification
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import AgentRun, Message, Rubric
+from pytest_jrh.core.runs import AgentRun, Messages, Rubric, Transcript
 from pytest_jrh.core.scales import BINARY, CaseClass, Objective, Scale
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.templates import Template
@@ -77,7 +77,7 @@ async def generate_single_edit(
     stage: Stage,
     *,
     run: AgentRun,
-    messages: Sequence[Message],
+    messages: Messages,
     rubric: Rubric,
     goal: Goal,
     plan: Plan,
@@ -120,8 +120,8 @@ async def generate_single_edit(
 
 
 def apply_single_edit(
-    messages: Sequence[Message], message_index: int, new_content: str
-) -> tuple[tuple[Message, ...], int]:
+    messages: Messages, message_index: int, new_content: str
+) -> tuple[Transcript, int]:
     """Replace the text of one assistant turn, on a copy.
 
     Returns the new messages and how many reasoning blocks went with the old text; tool calls, ids
@@ -198,7 +198,7 @@ def make_llm_planner(
     stage = Stage(model, template, complete)
 
     async def plan(
-        messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
+        messages: Messages, rubric: Rubric, goal: Goal, *, max_steps: int
     ) -> Plan | None:
         # Only a suite of `edits: acts` reads the tools from its log.
         shown = {"assistant_transcript": render_assistant_turns(messages), "tools": ""}
@@ -295,14 +295,14 @@ class ConversationSummarizer:
     `summary` may be awaited by several tasks at once: one state is asked for once.
     """
 
-    def __init__(self, stage: Stage, messages: Sequence[Message], *, max_messages: int) -> None:
+    def __init__(self, stage: Stage, messages: Messages, *, max_messages: int) -> None:
         self._stage = stage
         self._max_messages = max_messages
         self._messages = tuple(messages)
         self._edited: set[int] = set()
         self._summary: asyncio.Task[str] | None = None
 
-    def update(self, messages: Sequence[Message], edited: Iterable[int]) -> None:
+    def update(self, messages: Messages, edited: Iterable[int]) -> None:
         """Take the conversation after an edit, and which turns it edited; drop the summary held."""
         self._messages = tuple(messages)
         self._edited.update(edited)
@@ -372,7 +372,7 @@ class ActsVerifierResponse(ConsistencyResponse, VerifierResponse):
 
 def make_llm_verifier(
     complete: Complete, model: StageModel, template: Template, *, of_acts: bool = False
-) -> Callable[[Sequence[Message], Rubric, Goal, str], Awaitable[Verification]]:
+) -> Callable[[Messages, Rubric, Goal, str], Awaitable[Verification]]:
     """Build a verifier that asks a model whether a transcript keeps a rubric, or which score it
     deserves; it raises `Unscored` where no usable verdict comes.
 
@@ -382,9 +382,7 @@ def make_llm_verifier(
     """
     stage = Stage(model, template, complete)
 
-    async def verify(
-        messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str
-    ) -> Verification:
+    async def verify(messages: Messages, rubric: Rubric, goal: Goal, summary: str) -> Verification:
         scale = goal.scale(rubric)
         values = {
             "rubric_id": rubric.id,
@@ -425,7 +423,7 @@ class Work:
     rubric: Rubric
     goal: Goal
     editor: Stage
-    messages: tuple[Message, ...]
+    messages: Transcript
     summarizer: ConversationSummarizer | None = None
     plan: Plan | None = None
     edits: list[Edit] = field(default_factory=list)

@@ -6,7 +6,14 @@ from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.runs import AgentRun, ClusterId, Label, LabelKey, Message, Rubric
+from pytest_jrh.core.runs import (
+    AgentRun,
+    ClusterId,
+    Label,
+    LabelKey,
+    Rubric,
+    Transcript,
+)
 from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
 
@@ -62,8 +69,8 @@ class Edit:
     summary_snapshot: str
     dropped_reasoning: int
     kind: EditKind = "say"
-    before: tuple[Message, ...] = ()
-    after: tuple[Message, ...] = ()
+    before: Transcript = ()
+    after: Transcript = ()
     follows: str = ""
 
     @property
@@ -95,14 +102,14 @@ class PerturbationOutcome:
     where the verifier is off or was never reached; `confirmed` says that the label was verified.
     """
 
-    messages: tuple[Message, ...]
+    messages: Transcript
     plan: Plan | None = None
     edits: tuple[Edit, ...] = ()
     verification: Verification | None = None
     confirmed: bool = False
     final_summary: str | None = None
     no_case: Skip | None = None
-    rejected: tuple[Message, ...] | None = None
+    rejected: Transcript | None = None
 
 
 @frozen
@@ -191,7 +198,7 @@ class Case:
     review: Review | None = None
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> Transcript:
         return self.outcome.messages
 
     @property

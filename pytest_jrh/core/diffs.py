@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Edit
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Message, Messages
 
 Kind = Literal["same", "gone", "new"]
 
@@ -174,7 +174,7 @@ class TurnPair(NamedTuple):
     new: int | None
 
 
-def turn_pairs(old: Sequence[Message], new: Sequence[Message]) -> Iterator[TurnPair]:
+def turn_pairs(old: Messages, new: Messages) -> Iterator[TurnPair]:
     """The turns of two transcripts side by side, those that were left out where they stood."""
     from difflib import SequenceMatcher
 

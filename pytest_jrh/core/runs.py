@@ -17,6 +17,9 @@ from pytest_jrh.core.scales import Scale, ScoreLevel, scale_of
 from pytest_jrh.core.skips import Skip
 
 Message: TypeAlias = Mapping[str, Any]
+Messages: TypeAlias = Sequence[Message]
+Transcript: TypeAlias = tuple[Message, ...]
+"""The messages of a run, in their order."""
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234
 LabelledBy: TypeAlias = Literal["people", "program", "column"]
@@ -115,7 +118,7 @@ class AgentRun:
 
     run_id: str
     epoch: int
-    messages: tuple[Message, ...]
+    messages: Transcript
     input: str = ""
     target: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -146,5 +149,5 @@ class Rubric:
         return self.answers or scale_of(self.score_levels)
 
 
-Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] | None"]
+Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Messages | None"]
 ClusterId: TypeAlias = tuple[str, str | None, str]

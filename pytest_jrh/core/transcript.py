@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_jrh.core.redact import with_texts
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Message, Messages
 from pytest_jrh.core.text import capital
 
 _Value = TypeVar("_Value")
@@ -104,7 +104,7 @@ def json_in_one_line(text: str) -> str:
     return text
 
 
-def media_in(messages: Sequence[Message]) -> int:
+def media_in(messages: Messages) -> int:
     """How many images and other media messages hold, of which `render_transcript` gives the name
     alone.
     """
@@ -115,12 +115,12 @@ def media_in(messages: Sequence[Message]) -> int:
     return count
 
 
-def positions_of(messages: Sequence[Message], role: str) -> tuple[int, ...]:
+def positions_of(messages: Messages, role: str) -> tuple[int, ...]:
     """Where the messages with a role are."""
     return tuple(index for index, message in enumerate(messages) if message.get("role") == role)
 
 
-def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
+def assistant_indices(messages: Messages) -> tuple[int, ...]:
     """List the positions of the assistant turns, which are the ones that may be edited."""
     return positions_of(messages, "assistant")
 
@@ -137,7 +137,7 @@ _PARTS: Mapping[tuple[str, str], str] = {
 }
 
 
-def with_part_ids(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def with_part_ids(messages: Messages) -> list[dict[str, Any]]:
     """The messages of a single answer, the last, with ids that say which part of it each is. A
     request with a history has no single turn, so that its turns stay as they are.
     """
@@ -164,7 +164,7 @@ def part_title(message: Message) -> str:
     return capital(role) if id_ == COLUMN_ID else _PARTS.get((id_, role), "")
 
 
-def titled_parts(messages: Sequence[Message]) -> list[tuple[str, str]]:
+def titled_parts(messages: Messages) -> list[tuple[str, str]]:
     """The parts of an answer, or of a table's row, behind their titles; empty of a run."""
     if not messages or not part_title(messages[-1]):
         return []
@@ -175,7 +175,7 @@ def titled_parts(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return parts
 
 
-def answer_parts(messages: Sequence[Message]) -> dict[str, str]:
+def answer_parts(messages: Messages) -> dict[str, str]:
     """What prompts call the parts of a single answer: the last turn of the assistant is the
     `response`, and what stands before it the `request`, without the `system` prompt and `context`.
     """
@@ -199,7 +199,7 @@ def answer_parts(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def render_transcript(
-    messages: Sequence[Message],
+    messages: Messages,
     *,
     start: int = 0,
     show_reasoning: bool = False,
@@ -223,7 +223,7 @@ def render_transcript(
 
 
 def parts_of(
-    messages: Sequence[Message], start: int = 0, *, show_reasoning: bool = False
+    messages: Messages, start: int = 0, *, show_reasoning: bool = False
 ) -> Iterator[tuple[int, str, str, str]]:
     """The parts that `render_transcript` shows: position and role of the turn, what follows the
     role in the part's header, and its text. All but the text are on one line.
@@ -234,7 +234,7 @@ def parts_of(
             yield index, role, title, body
 
 
-def render_assistant_turns(messages: Sequence[Message]) -> str:
+def render_assistant_turns(messages: Messages) -> str:
     """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner.
 
     Further lines of a turn's text are indented; a tool call is `[index] id calls NAME: JSON`.
@@ -260,7 +260,7 @@ def render_tool_calls(message: Message) -> str:
     )
 
 
-def text_to_compare(messages: Sequence[Message]) -> str:
+def text_to_compare(messages: Messages) -> str:
     """Render messages as `render_transcript` does, without their positions and with JSON in lines,
     so that a call and its result can be compared before and after an edit.
     """
@@ -480,7 +480,7 @@ def _text_of_data(text: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def unshown_in(messages: Sequence[Message]) -> Counter[str]:
+def unshown_in(messages: Messages) -> Counter[str]:
     """Count what transcripts do not show of messages: media without words, as `[audio]`, and fields
     that hold words, by their names.
     """

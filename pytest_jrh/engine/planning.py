@@ -17,7 +17,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Transcript
 from pytest_jrh.core.stages import (
     EDITOR,
     JUDGE,
@@ -108,7 +108,7 @@ async def surveyed(
     )
 
 
-def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
+def _messages(attempt: Attempt, ready: ReadySuite) -> Transcript:
     """The transcript whose length stands for that of the prompts: of a frozen suite the case's."""
     case = attempt.case
     if case is None and attempt.base is not None:

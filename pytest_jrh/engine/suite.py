@@ -4,7 +4,7 @@ any call; and the suites of a session, of which none shares its places with anot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -30,7 +30,7 @@ from pytest_jrh.core.runs import (
     AgentRun,
     Label,
     LabelKey,
-    Message,
+    Messages,
     Preprocessor,
     Rubric,
     RunSummary,
@@ -198,7 +198,7 @@ class ReadySuite:
         """The tools of the whole log, whatever is selected, and of the log as it was before."""
         from pytest_jrh.cases.act_edits import tools_in_time
 
-        def transcripts() -> Iterator[Sequence[Message]]:
+        def transcripts() -> Iterator[Messages]:
             assert self.source is not None
             for summary in self.runs:
                 try:

@@ -9,7 +9,7 @@ import copy
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import field
 from functools import cache
@@ -27,7 +27,7 @@ from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Message, Messages, Transcript
 from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds, PromptsOf
@@ -293,7 +293,7 @@ class JudgedCase:
     """
 
     rubric: JudgedRubric
-    messages: tuple[Message, ...]
+    messages: Transcript
     levels: tuple[ScoreLevel, ...] = ()
     input: str = ""
     metadata: Fields = field(default_factory=dict)
@@ -346,9 +346,7 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
 IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 
 
-def with_numbers(
-    messages: Sequence[Message], settings: JudgeSettings
-) -> tuple[list[Message], list[str]]:
+def with_numbers(messages: Messages, settings: JudgeSettings) -> tuple[list[Message], list[str]]:
     """Number the images that can be sent, in the order in which they stand, and list their URLs.
 
     Those are PNG, JPEG, GIF and WebP images whose data are there, and those that the row of an
@@ -377,7 +375,7 @@ def with_numbers(
     return numbered, urls
 
 
-def about_media(messages: Sequence[Message], settings: JudgeSettings) -> str:
+def about_media(messages: Messages, settings: JudgeSettings) -> str:
     """What to say of media that do not reach the judge; nothing where all do, or there are none."""
     count = media_in(messages)
     if not count:
@@ -477,7 +475,7 @@ class PromptJudge(SuiteJudge):
         settings, template = self.settings, self.template
         score_map = settings.section.score_map
         names = None if score_map is None else _names(score_map)
-        turns: Sequence[Message] = case.messages
+        turns: Messages = case.messages
         images: list[str] = []
         if settings.sends_images:
             turns, images = with_numbers(case.messages, settings)

@@ -16,7 +16,7 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import edited_turns, shared_ends
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Message, Messages
 from pytest_jrh.core.transcript import media_in, message_text, render_transcript, texts_of
 from pytest_jrh.recording.exchanges import HttpRequest
 
@@ -42,7 +42,7 @@ _WORD = re.compile(r"(?!(?:none|null)\b)[^\W_\U00010000-\U0010FFFF]+|[.!?]")
 
 _State: TypeAlias = Literal["shown", "missing", "unknown"]
 _Words: TypeAlias = tuple[str, ...]
-_Turns: TypeAlias = "dict[int, Sequence[Message]]"
+_Turns: TypeAlias = "dict[int, Messages]"
 """Turns to look for, each with those that it was made from."""
 
 
@@ -145,7 +145,7 @@ def _largest_sent(limit: int, is_sent: Callable[[int], bool]) -> int:
     return bisect_left(range(1, limit + 1), 1, key=lambda size: not is_sent(size))
 
 
-def _turns_to_show(messages: Sequence[Message]) -> _Turns:
+def _turns_to_show(messages: Messages) -> _Turns:
     """The turns that hold text, a call, or media.
 
     A system message is none: Inspect's own history template leaves it out, as many prompts do.
@@ -221,7 +221,7 @@ class _Search:
                 parts.append(words)
         return [part for part in parts if part]
 
-    def state_of(self, index: int, original: Sequence[Message]) -> _State:
+    def state_of(self, index: int, original: Messages) -> _State:
         """What can be said of a turn; in an edited one what its `original` has not decides."""
         parts = self._turns[index]
         if not parts and not media_in([self._messages[index]]):

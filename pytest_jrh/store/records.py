@@ -30,7 +30,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
-from pytest_jrh.core.runs import AgentRun, Label, Message, Rubric
+from pytest_jrh.core.runs import AgentRun, Label, Rubric, Transcript
 from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import (
@@ -65,7 +65,7 @@ def is_rands(line: bytes) -> bool:
     return isinstance(values, dict) and "format" not in values and "case_id" not in values
 
 
-def _usable(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _usable(messages: Transcript) -> Transcript:
     for index, message in enumerate(messages):
         # A conversation may have had roles of its own.
         role = message.get("role")
@@ -393,7 +393,7 @@ def _perturbation(case: Case) -> Json:
     }
 
 
-def _plan(plan: Plan, messages: tuple[Message, ...]) -> Json:
+def _plan(plan: Plan, messages: Transcript) -> Json:
     steps = []
     for step in plan.steps:
         index = step.message_index

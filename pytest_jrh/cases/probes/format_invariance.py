@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
@@ -26,7 +26,7 @@ from pytest_jrh.cases.probes.probe import (
 )
 from pytest_jrh.core.documents import no_constant, unique_keys
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Message, Messages, Transcript
 from pytest_jrh.core.transcript import structured
 
 
@@ -109,12 +109,12 @@ def _written(value: Any, layout: Layout) -> str:
 _MOST_BLANKS = 3
 
 
-def _json_layout(messages: Sequence[Message], _random: Random) -> tuple[Message, ...]:
+def _json_layout(messages: Messages, _random: Random) -> Transcript:
     """JSON of tools on one line where it was indented, and indented where it was on one line."""
     return tuple(_with_json(message, in_other_layout) for message in messages)
 
 
-def _json_keys(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
+def _json_keys(messages: Messages, random: Random) -> Transcript:
     """The keys of arguments and of JSON of tools in another order."""
 
     def moved(text: str) -> str:
@@ -127,13 +127,13 @@ def _json_keys(messages: Sequence[Message], random: Random) -> tuple[Message, ..
     return tuple(changed)
 
 
-def _ids(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
+def _ids(messages: Messages, random: Random) -> Transcript:
     """Each id another one, the same wherever it stands."""
     new = {old: f"id_{random.getrandbits(64):016x}" for old in all_ids(messages)}
     return tuple(with_ids(message, new.__getitem__) for message in messages)
 
 
-def _line_ends(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
+def _line_ends(messages: Messages, random: Random) -> Transcript:
     """Lines that end in blanks, and in a carriage return before the newline."""
 
     def ended(text: str) -> str:
@@ -146,14 +146,14 @@ def _line_ends(messages: Sequence[Message], random: Random) -> tuple[Message, ..
     return tuple(with_texts(message, ended) for message in messages)
 
 
-def _around_words(place: str, blanks: str) -> Callable[..., tuple[Message, ...]]:
+def _around_words(place: str, blanks: str) -> Callable[..., Transcript]:
     """A change of the blanks in what the agent says, but for JSON and for code between fences."""
     places = re.compile(rf"\A\s*[{{\[].*|```.*?(?:```|\Z)|{place}", re.DOTALL | re.MULTILINE)
 
     def text(old: str) -> str:
         return places.sub(lambda match: match[0] if match[0].strip() else blanks, old)
 
-    def changed(messages: Sequence[Message], _random: Random) -> tuple[Message, ...]:
+    def changed(messages: Messages, _random: Random) -> Transcript:
         return tuple(
             with_texts(message, text) if message.get("role") == "assistant" else message
             for message in messages
@@ -162,13 +162,13 @@ def _around_words(place: str, blanks: str) -> Callable[..., tuple[Message, ...]]
     return changed
 
 
-def _unicode(messages: Sequence[Message], _random: Random) -> tuple[Message, ...]:
+def _unicode(messages: Messages, _random: Random) -> Transcript:
     """Letters with marks as several characters, or, where they are so already, as one."""
     decomposed = _in_form("NFD", messages)
     return decomposed if decomposed != tuple(messages) else _in_form("NFC", messages)
 
 
-_CHANGES: dict[str, tuple[Callable[[Sequence[Message], Random], tuple[Message, ...]], str]] = {
+_CHANGES: dict[str, tuple[Callable[[Messages, Random], Transcript], str]] = {
     "json_layout": (_json_layout, "no result of a tool is JSON that another layout fits"),
     "json_keys": (_json_keys, "no JSON in it has an object with two keys"),
     "ids": (_ids, "no message and no call in it has an id"),
@@ -230,7 +230,7 @@ def _with_arguments(message: Message, change: Callable[[Any], Any]) -> Message:
     return {**message, "tool_calls": changed} if changed else message
 
 
-def _in_form(form: Literal["NFC", "NFD"], messages: Sequence[Message]) -> tuple[Message, ...]:
+def _in_form(form: Literal["NFC", "NFD"], messages: Messages) -> Transcript:
     def text(old: str) -> str:
         return unicodedata.normalize(form, old)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
 from random import Random
@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.runs import Message, Messages
 from pytest_jrh.core.transcript import render_transcript
 
 _PLACES = ("before", "around", "after")
@@ -43,7 +43,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     return Derived((*messages[:start], *before, *messages[start:end], *after, *messages[end:]))
 
 
-def _around_decision(messages: Sequence[Message], decisive: frozenset[int]) -> tuple[int, int]:
+def _around_decision(messages: Messages, decisive: frozenset[int]) -> tuple[int, int]:
     """The positions before and after the turns that decide: what the user asked there, the edited
     turns, and what follows until the user speaks again. All turns of a run as it is decide.
     """
@@ -58,7 +58,7 @@ def _around_decision(messages: Sequence[Message], decisive: frozenset[int]) -> t
     return start, min(boundary for boundary in boundaries if boundary > max(decisive))
 
 
-def _starts_of_exchanges(messages: Sequence[Message], first: int) -> Iterator[int]:
+def _starts_of_exchanges(messages: Messages, first: int) -> Iterator[int]:
     """Where the user begins to speak, and no call still waits for its result."""
     # By `repr`, since an id in a file may be of any type.
     results = {repr(turn.get("tool_call_id")): index for index, turn in enumerate(messages)}
@@ -76,7 +76,7 @@ def _starts_of_exchanges(messages: Sequence[Message], first: int) -> Iterator[in
                 waits_until = max(waits_until, results.get(repr(call["id"]), 0))
 
 
-def _neutral(messages: Sequence[Message], length: int, random: Random) -> list[list[Message]]:
+def _neutral(messages: Messages, length: int, random: Random) -> list[list[Message]]:
     """Exchanges of the pack, in a random order that is drawn anew each time that all are used, with
     at least `length` characters together.
     """

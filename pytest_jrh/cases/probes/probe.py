@@ -9,7 +9,7 @@ it is cut.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field
 from importlib import resources
 from random import Random
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.stages import EDITOR, VERIFIER, Bounds
 from pytest_jrh.core.templates import Template
@@ -82,7 +82,7 @@ class Base:
     messages that were edited, empty for a run as it is.
     """
 
-    messages: tuple[Message, ...]
+    messages: Transcript
     expected: int
     rubric: Rubric
     decisive: frozenset[int] = frozenset()
@@ -107,7 +107,7 @@ class Derived:
     another rubric.
     """
 
-    messages: tuple[Message, ...]
+    messages: Transcript
     style: str = ""
     rubric: Rubric | None = None
     expected: int | None = None
@@ -125,14 +125,14 @@ class ProbeBench:
     """
 
     rubrics: tuple[Rubric, ...]
-    original: tuple[Message, ...]
+    original: Transcript
     models: Mapping[str, StageModel]
     templates: Mapping[str, Template]
     complete: Complete
     instruction: str = ""
     of_answers: bool = False
 
-    async def answer(self, messages: tuple[Message, ...], rubric: Rubric) -> int | None:
+    async def answer(self, messages: Transcript, rubric: Rubric) -> int | None:
         """The answer of the verifier, with the prompt that it has for the suite's other cases.
 
         Raises `NoVerdictCase` where the suite has no verifier.
@@ -146,7 +146,7 @@ class ProbeBench:
         said = await verify(messages, rubric, Goal("pass", rubric.scale.targets[0]), "")
         return rubric.scale.verified(said.verdict, said.score)
 
-    async def rewritten(self, base: Base, instruction: str, label: str) -> tuple[Message, ...]:
+    async def rewritten(self, base: Base, instruction: str, label: str) -> Transcript:
         """The case's messages with new texts of the assistant turns that have one, or of the
         answer, as the instruction wants it, so that the rubric has the label then.
 
@@ -278,7 +278,7 @@ def with_ids(message: Message, new: Callable[[str], str]) -> Message:
     return changed
 
 
-def _markdown(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+def _markdown(messages: Messages, *, show_reasoning: bool) -> str:
     lines: list[str] = []
     for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
         quoted = (f"> {line}" for line in body.splitlines())
@@ -286,7 +286,7 @@ def _markdown(messages: Sequence[Message], *, show_reasoning: bool) -> str:
     return "\n".join(lines).rstrip("\n")
 
 
-def _xml(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+def _xml(messages: Messages, *, show_reasoning: bool) -> str:
     # It brings the HTTP client with it.
     from xml.sax.saxutils import quoteattr
 
@@ -301,7 +301,7 @@ def _xml(messages: Sequence[Message], *, show_reasoning: bool) -> str:
     return "\n".join(lines)
 
 
-def _json(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+def _json(messages: Messages, *, show_reasoning: bool) -> str:
     lines = []
     for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
         part = {"part": title.strip()} if title else {}
