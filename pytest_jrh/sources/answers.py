@@ -76,9 +76,6 @@ class Answers(Source):
     columns are the metadata.
     """
 
-    def _prepare(self) -> None:
-        self._notices: list[str] = []
-
     def summaries(self) -> tuple[RunSummary, ...]:
         runs = []
         for (run_id, epoch), row in self._rows.items():
@@ -118,23 +115,20 @@ class Answers(Source):
         )
         return run, row if with_raw else None
 
-    def notices(self) -> tuple[str, ...]:
-        return tuple(self._notices)
-
     def _about(self, equal: int) -> Iterator[str]:
         """What was taken for what, and what was left out."""
         parts = [f"{_NAMES.get(part, part)} in {place}" for part, place in self._places.items()]
-        found = f"{self.path.name}: {listed(parts, 8)}"
+        found = listed(parts, 8)
         if "id" not in self._places and self._table.results is None:
             found += "; no column names the rows, so each is named by a digest of its text"
         yield found
         yield from self._table.notices
         if equal:
-            yield f"{self.path.name}: {counted(equal, 'row')} left out, equal to others"
+            yield f"{counted(equal, 'row')} left out, equal to others"
 
     @cached_property
     def _table(self) -> Table:
-        return read_table(self.path, str(self.path), ("text",))
+        return read_table(self.path, ("text",))
 
     @cached_property
     def _places(self) -> dict[str, str]:
@@ -213,7 +207,7 @@ class Answers(Source):
             equal += key in rows and not of_results
             rows.setdefault(key, row)
             lines.setdefault(key, line)
-        self._notices += self._about(equal)
+        self._notices.update(dict.fromkeys(self._about(equal)))
         return rows
 
     def _metadata(self, row: Json) -> Json:

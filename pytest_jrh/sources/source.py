@@ -175,6 +175,7 @@ class Source(ABC):
         self._pointers = input_format or InputFormat()
         self._lock = threading.RLock()
         self._unshown: dict[RunKey, Counter[str]] = {}
+        self._notices: dict[str, None] = {}
         self._prepare()
 
     def _prepare(self) -> None:  # noqa: B027 - not every source keeps more
@@ -251,14 +252,15 @@ class Source(ABC):
         """Close the files that are open; the next use opens them again."""
 
     def notices(self) -> tuple[str, ...]:
-        """Sentences about what was found so far, for the user to read once a session: here what
+        """Sentences about what was found so far, for the user to read once a session, also of what
         transcripts do not show of the runs that were read.
         """
+        notices = [*self._notices]
         unshown = sum([*self._unshown.values()], Counter[str]())
-        if not unshown:
-            return ()
-        counts = [f"{name} ({count:,})" for name, count in unshown.items()]
-        return (f"{self.path.name}: not shown of its messages: {listed(counts, 8)}",)
+        if unshown:
+            counts = [f"{name} ({count:,})" for name, count in unshown.items()]
+            notices.append(f"not shown of its messages: {listed(counts, 8)}")
+        return tuple(f"{self.path.name}: {notice}" for notice in notices)
 
     def run(self, key: RunKey, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.

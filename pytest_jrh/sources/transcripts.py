@@ -80,7 +80,6 @@ class Transcripts(Source):
     """The conversations of a file."""
 
     def _prepare(self) -> None:
-        self._notices: dict[str, None] = {}
         self._threads: dict[RunKey, Thread] = {}
         self._file = self.path
         self._is_whole = self._form is not None and self._form.is_whole
@@ -113,11 +112,6 @@ class Transcripts(Source):
         """The JSON of each conversation; raises InputError and DamagedError."""
         for _, data in self._items():
             yield self._value(data)
-
-    def notices(self) -> tuple[str, ...]:
-        """What was unusual about the conversations so far."""
-        notices = [f"{self.path.name}: {notice}" for notice in [*self._notices]]
-        return (*notices, *super().notices())
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
@@ -256,7 +250,12 @@ class Transcripts(Source):
                 self._file.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
             ):
-                for number, (start, end) in enumerate(self._bounds(data), start=1):
+                bounds: Iterable[tuple[int, int]] = _lines(data)
+                if self._is_whole:
+                    bounds = [(0, len(data))]
+                elif self._is_list:
+                    bounds = elements(data)
+                for number, (start, end) in enumerate(bounds, start=1):
                     item = Item(start, end, number)
                     if too_big := self._too_big(end - start):
                         raise refused(self._file, f"{self._place(item)} is {too_big}")
@@ -267,14 +266,6 @@ class Transcripts(Source):
             raise refused(self._file, f"is no whole JSON list: {error}", hint) from None
         except OSError as error:
             raise refused(self._file, f"cannot be read: {error.strerror or error}") from None
-
-    def _bounds(self, data: mmap.mmap) -> Iterable[tuple[int, int]]:
-        """Where each item begins and ends."""
-        if self._is_whole:
-            return [(0, len(data))]
-        if self._is_list:
-            return elements(data)
-        return _lines(data)
 
     def _bytes(self, item: Item) -> bytes:
         try:
@@ -317,8 +308,7 @@ def _thread(conversation: Conversation) -> Thread:
     if opening is None:
         opening = len(turns) - 1
     extra = json.dumps([conversation.metadata, conversation.target], sort_keys=True)
-    thread = thread_of(turns, opening)
-    return thread._replace(is_request=conversation.is_request, extra=hash(extra))
+    return thread_of(turns, opening)._replace(is_request=conversation.is_request, extra=hash(extra))
 
 
 _PLAIN = {"role", "content"}
