@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_jrh.core.documents import listed, read_text, shown
-from pytest_jrh.core.errors import InputError, Problem, first_problems
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import BINARY, Scale, numbered
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
@@ -58,8 +58,7 @@ def labels_in(table: Table, options: Namespace) -> tuple[dict[str, Any], str]:
     problems: list[Problem] = []
     texts = table.texts(options.label)
     labels = values.read(table, options.label, texts, problems, is_verdict=False)
-    if problems:
-        raise InputError(first_problems(problems, table.file))
+    table.refuse(problems)
     values.refuse_unclear(table)
     meanings: dict[str, Any] = {}
     words: dict[Any, str] = scale.words

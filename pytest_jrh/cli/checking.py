@@ -170,11 +170,11 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     # Files become tables.
     if how.labels:
         needed = ("verdict",)
-        labels = read_table(Path(how.labels), str(how.labels), ("label",), named)
+        labels = read_table(how.labels, ("label",), named)
         rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
         named += [("labelled", rubric) for rubric in rubrics]
     if isinstance(rows, str | Path):
-        table = read_table(Path(rows), str(rows), needed, named)
+        table = read_table(rows, needed, named)
     else:
         table = table_of(enumerate(rows, 1), "rows")
     # Unlike a path's own question, false of a name that is too long for a file.
@@ -182,7 +182,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         if Path(table.file).resolve() == Path(baseline).resolve():
             hint = "name a file or a column of earlier verdicts"
             raise InputError(_ITSELF, table.file, key="--baseline", hint=hint)
-        earlier = read_table(Path(baseline), baseline, ("verdict",), named)
+        earlier = read_table(baseline, ("verdict",), named)
         baseline = ""
     # Columns are taken for what they are.
     named = how.named()
@@ -191,8 +191,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     if labels is not None:
         # What the table itself has of labels is not asked for.
         named.append(("label", ""))
-    is_alone = labels is None and earlier is None
-    columns = choose_columns(table, named, needed, is_alone=is_alone)
+    columns = choose_columns(table, named, needed, is_alone=labels is None and earlier is None)
     if labels is not None:
         labels, changed = labels_for(labels, table, columns.case)
         label_columns = choose_columns(labels, how.named(), ("label",))
@@ -252,8 +251,7 @@ def _session(
         judges = tuple(judge for judge in judges if judge != baseline)
         if not judges:
             message = f"{baseline} {_ITSELF}"
-            hint = "name another one"
-            raise InputError(message, table.table.file, key="--baseline", hint=hint)
+            raise InputError(message, table.table.file, key="--baseline", hint="name another one")
     before: dict[str, str] = {}
     if settings.baseline:
         known = [*judges]

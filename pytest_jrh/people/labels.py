@@ -29,7 +29,15 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_pro
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest
-from pytest_jrh.core.runs import Label, LabelKey, LabelledBy, Rubric, RunSummary, VoteSource
+from pytest_jrh.core.runs import (
+    Label,
+    LabelKey,
+    LabelledBy,
+    Rubric,
+    RunSummary,
+    VoteSource,
+    majority,
+)
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.core.values import (
     BARE,
@@ -226,9 +234,9 @@ class LabelFile(NamedTuple):
     is_raw: bool
 
 
-def read_rows(path: Path, file: str) -> LabelFile:
+def read_rows(path: Path, file: str = "") -> LabelFile:
     """Read a label file; raises `InputError` with the lines that cannot be read."""
-    table = read_table(path, file, ("label",))
+    table = read_table(path, ("label",), file=file)
     columns = {}
     for role in _COLUMNS:
         columns[role] = _column(table, role)
@@ -244,11 +252,10 @@ def read_rows(path: Path, file: str) -> LabelFile:
         epoch = whole_number(texts["epoch"])
         if texts["epoch"] and epoch is None:
             message = f"got {shown(texts['epoch'])}; must be an integer"
-            problems.append(Problem(message, file, line, "epoch"))
+            problems.append(Problem(message, table.file, line, "epoch"))
         values: dict[str, Any] = {**texts, "epoch": epoch, "label": label}
         rows.append(LabelRow(**values, line=line))
-    if problems:
-        raise InputError(first_problems(problems, file, table.path))
+    table.refuse(problems)
     unused = [name for name in table.columns if name not in columns.values()]
     return LabelFile(rows, unused, table.notices, table.results is not None)
 
@@ -349,9 +356,9 @@ class Joiner:
                 joined.problems.append(problem)
         for key, votes in votes_by_key.items():
             values = [(value, row) for value, row in votes.values() if value is not None]
-            counts = Counter(value for value, _ in values)
+            said = [value for value, _ in votes.values()]
             # Who cannot tell has voted, too: a majority of the others alone is none of all.
-            if counts and len(values) < len(votes) and 2 * max(counts.values()) <= len(votes):
+            if values and None in said and majority(said) is None:
                 left_out[_UNDECIDED] += 1
             elif values:
                 joined.labels[key] = _label(values, settings.labelled_by, kept_file or file)
@@ -559,7 +566,7 @@ class LabelTable:
         if not exists(self._path):
             return []
         file, hint = str(self._path), "name another file: --out CSV"
-        label_file = read_rows(self._path, file)
+        label_file = read_rows(self._path)
         if label_file.unused:
             message = f"has columns that are not of labels: {listed(label_file.unused)}"
             raise InputError(message, file, 1, hint=hint)

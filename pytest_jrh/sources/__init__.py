@@ -134,14 +134,12 @@ def open_sources(
     traces: Traces | None = None
     for file in files:
         source = open_source(file, input_format=input_format, of_answers=of_answers)
-        if not isinstance(source, Traces):
+        if traces is None or not isinstance(source, Traces):
             sources.append(source)
-            continue
         # The spans of a trace may be in several files.
-        if traces is None:
-            traces = source
-            sources.append(traces)
-        traces.files.append(file)
+        if isinstance(source, Traces):
+            traces = traces or source
+            traces.files.append(file)
     return Joined(sources, notices)
 
 
@@ -219,7 +217,7 @@ def table_in(
     is_flat = form in OF_CONVERSATIONS and '"role"' not in Head(path).text
     is_table = is_flat or not (path.is_dir() or form)
     try:
-        table = read_table(path, str(path), needed)
+        table = read_table(path, needed)
     except InputError:
         if is_table:
             raise
@@ -633,6 +631,5 @@ def _inside(folder: Path) -> list[Path]:
             if file.is_file() or not file.exists():
                 transcripts.append(file)
         if len(transcripts) > MOST_FILES:
-            message = f"holds more than {MOST_FILES:,} files with transcripts"
-            raise InputError(message, str(folder))
+            raise InputError(f"holds more than {MOST_FILES:,} files with transcripts", str(folder))
     return sorted(transcripts)

@@ -10,11 +10,12 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
+from operator import not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Message, Rubric
@@ -79,6 +80,11 @@ class Table:
     def error(self, message: str, hint: str | None = None, line: int = 1) -> InputError:
         """What is wrong with a line, or with the columns, whose names are in the first."""
         return InputError(message, self.file, line if self.path is None else None, hint=hint)
+
+    def refuse(self, problems: Sequence[Problem]) -> None:
+        """Refuse the table where there are any problems of its rows."""
+        if problems:
+            raise InputError(first_problems(problems, self.file, self.path))
 
 
 class Columns(NamedTuple):
@@ -288,8 +294,7 @@ def case_column(table: Table, taken: Collection[str], telling: Sequence[str]) ->
     column = only_column(table, "case", taken)
     if column:
         return column
-    role_columns = {*taken, *columns_named(table, " ".join(ROLES.values()))}
-    return id_column(table, role_columns, telling)
+    return id_column(table, {*taken, *columns_named(table, " ".join(ROLES.values()))}, telling)
 
 
 def id_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> str:
@@ -397,8 +402,7 @@ def _of_one_question(labels: Table, table: Table) -> Table:
 
     Raises `InputError` where a rubric has labels of several, and nothing says which one is meant.
     """
-    cells = labels.cells("rubric_id", "rubric_digest")
-    questions = [(rubric, digest) for rubric, digest in cells]
+    questions = [(rubric, digest) for rubric, digest in labels.cells("rubric_id", "rubric_digest")]
     in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
     kept_questions = set()
     for rubric, of_rubric in grouped(questions).items():
@@ -418,15 +422,11 @@ def _of_one_question(labels: Table, table: Table) -> Table:
 
 def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
     """The labels of the rows that are kept, and a notice of how many are left out."""
-    left_out = []
-    for case_id, is_kept in zip(labels.texts("case_id"), are_kept, strict=True):
-        if not is_kept:
-            left_out.append(case_id)
+    left_out = [*compress(labels.texts("case_id"), map(not_, are_kept))]
     if not left_out:
         return labels
     columns = {name: [*compress(cells, are_kept)] for name, cells in labels.columns.items()}
-    ids = listed(dict.fromkeys(left_out), 5)
-    notice = f"{counted(len(left_out), 'label')} {why} ({ids})."
+    notice = f"{counted(len(left_out), 'label')} {why} ({listed(dict.fromkeys(left_out), 5)})."
     lines = [*compress(labels.lines, are_kept)]
     return replace(labels, lines=lines, columns=columns, notices=(*labels.notices, notice))
 

@@ -34,16 +34,21 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def read_table(
-    path: Path, file: str, needed: Collection[str], roles: Collection[tuple[str, str]] = ()
+    path: str | Path,
+    needed: Collection[str],
+    roles: Collection[tuple[str, str]] = (),
+    file: str = "",
 ) -> Table:
     """Read CSV (commas, semicolons or tabs), JSON lines, a list of JSON objects, or what another
     tool writes.
 
-    `file` is how messages name it. Of another tool's results those scores become rows that are
-    `needed`, "label", "verdict" or both, or "text" alone, of the metrics that are named behind
-    their `roles`.
+    `file` is how messages name it, if not by its path. Of another tool's results those scores
+    become rows that are `needed`, "label", "verdict" or both, or "text" alone, of the metrics that
+    are named behind their `roles`.
+
     Raises `InputError` for lines that are no rows, and where there is no row or no such score.
     """
+    file, path = file or str(path), Path(path)
     if path.suffix.lower() == ".eval":
         hint = "inspect_ai.analysis.samples_df makes a table of it (docs/check.md)"
         raise InputError("is a log; must be CSV or JSON lines", file, hint=hint)

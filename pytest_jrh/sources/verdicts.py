@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import InputError, Problem, first_problems
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import BINARY, ONES, Scale
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import (
@@ -291,8 +291,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
             given = case.given.setdefault(judge, [])
             if verdict is not None:
                 given.append((row, verdict))
-    if problems:
-        raise InputError(first_problems(problems, table.file, table.path))
+    table.refuse(problems)
     disputed = 0
     for key, of_case in votes.items():
         if of_case:

@@ -609,7 +609,7 @@ def test_labels_of_other_texts_leave_the_comparison(run: Run, scale: tuple[str, 
         cells = [f"c{case},{text},{case % 2 ^ (case < wrong)}" for case, text in enumerate(texts)]
         table = written("id,output,verdict\n" + "\n".join(cells), f"{name}.csv")
         if name == "old":
-            digests = columns.text_digests(read_table(table, "old.csv", ("verdict",)), ["output"])
+            digests = columns.text_digests(read_table(table, ("verdict",)), ["output"])
     rows = [f"c{case},{case % 2},{digest}\n" for case, digest in enumerate(digests)]
     written("case_id,label,digest\n" + "".join(rows), "labels.csv")
     _, printed = run("new.csv", "--baseline=old.csv", "--labels=labels.csv", *scale)
@@ -712,7 +712,7 @@ def test_of_a_file_without_a_good_line_the_first_thousand_are_read(
     for count, last in ((30_000, "what follows was not read"), (30, "and 20 more problems")):
         path.write_text(f"{first}\n" + f"{line}\n" * count)
         with pytest.raises(InputError) as refused:
-            read_table(path, "t", ())
+            read_table(path, ())
         assert len(refused.value.problems) <= 12
         assert refused.value.problems[-1].message == last
 

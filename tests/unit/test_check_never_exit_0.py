@@ -79,7 +79,7 @@ def test_texts_are_not_exchanged_under_labels(
             text = f"another answer {case}" if case < lost else f"answer {case}"
             rows.append((f"c{case}", text, case % 2 if case >= lost else 0))
         written(f"{name}.csv", "case output verdict", rows)
-    old = text_digests(read_table(Path("old.csv"), "old.csv", ("verdict",)), ["output"])
+    old = text_digests(read_table("old.csv", ("verdict",)), ["output"])
     columns = "case_id label digest" if digests else "case_id label"
     labels = [(f"c{case}", case % 2, old[case])[: len(columns.split())] for case in range(40)]
     written("labels.csv", columns, labels)
