@@ -227,8 +227,7 @@ def _init(options: argparse.Namespace) -> int:
     if options.labels:
         options.labels = _local(options.labels)
     vars(options).update(meanings(options))
-    lines = start_suite(options)
-    sys.stdout.write(visible("\n".join(lines) + "\n"))
+    sys.stdout.write(visible("\n".join(start_suite(options)) + "\n"))
     return 0
 
 
@@ -247,8 +246,7 @@ def _local(name: str) -> Path:
 def _schema(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.init import write_schemas
 
-    written = write_schemas(options.folder)
-    sys.stdout.write("".join(f"{path}\n" for path in written))
+    sys.stdout.write("".join(f"{path}\n" for path in write_schemas(options.folder)))
     return 0
 
 

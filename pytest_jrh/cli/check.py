@@ -151,8 +151,7 @@ def check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.reports.report import Display
 
     settings = _settings(options)
-    inputs = (options.table, options.baseline, options.labels)
-    reports = _report_paths(options.report, inputs)
+    reports = _report_paths(options.report, (options.table, options.baseline, options.labels))
     checked = check_table(options.table, **settings)
     if not checked.session.is_judged:
         if checked.table.table.results:
@@ -204,8 +203,7 @@ def meanings(options: argparse.Namespace) -> Json:
         by_option[name] = {}
         for word, value in getattr(options, name):
             if by_option[name].setdefault(word, value) != value:
-                message = f"gives {shown(word or 'a 1')} two meanings"
-                raise InputError(message, key=f"--{name}")
+                raise InputError(f"gives {shown(word or 'a 1')} two meanings", key=f"--{name}")
     return by_option
 
 
@@ -222,8 +220,7 @@ def _meaning_of_one(text: str) -> tuple[str, str]:
     column, _, meaning = text.rpartition("=")
     if meaning not in ONES:
         meanings = [*ONES, *(f"COL={one}" for one in ONES)]
-        message = f"got {shown(text)}; must be {' or '.join(meanings)}"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"got {shown(text)}; must be {' or '.join(meanings)}")
     return column, meaning
 
 

@@ -140,7 +140,6 @@ class FoundRuns:
     count: int
     usable: int
     format_keys: Mapping[str, str]
-    notices: tuple[str, ...]
     about: Sequence[str]
     table: Table | None
     words: Mapping[str, str]
@@ -160,16 +159,16 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
     input_format = columns if of_answers else format_of(files)
     with open_sources((log,), input_format=input_format, of_answers=of_answers) as source:
         causes = [cause for _, _, cause in read_all(source, log)]
-        notices = source.notices()
-        about = [f"Its form: {source.form_name}."]
+        unusable = [*filter(None, causes)]
+        about = [*source.notices()]
+        if unusable:
+            about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
+        about.append(f"Its form: {source.form_name}.")
         if not options.label:
             about += _about_fields(source)
         _refuse_strangers(source, labels, str(options.labels))
-    unusable = [*filter(None, causes)]
-    if unusable:
-        notices += (f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}",)
     usable, keys = len(causes) - len(unusable), format_keys(input_format)
-    return FoundRuns(files, len(causes), usable, keys, notices, about, table, words)
+    return FoundRuns(files, len(causes), usable, keys, about, table, words)
 
 
 def _words(name: str, values: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -199,8 +198,7 @@ def format_keys(input_format: InputFormat | None) -> dict[str, str]:
     """The keys of `suite.format` that were found, each with its pointers as JSON, which is YAML."""
     keys = {}
     for key, pointers in (input_format or InputFormat()).model_dump(exclude_none=True).items():
-        is_one = isinstance(pointers, tuple) and len(pointers) == 1
-        keys[key] = json.dumps(pointers[0] if is_one else pointers, ensure_ascii=False)
+        keys[key] = json.dumps(pointers, ensure_ascii=False)
     return keys
 
 
@@ -241,7 +239,7 @@ def start_suite(options: Namespace) -> list[str]:
     name, gate, folder = options.name, CI[options.ci], options.folder.absolute()
     labels: Sequence[LabelRow] = ()
     if options.labels:
-        labels = read_rows(options.labels, str(options.labels)).rows
+        labels = read_rows(options.labels).rows
     entries = _rubric_entries(options.rubric, labels)
     _refuse_names(options, entries)
     runs = look_at(options, labels)
@@ -279,16 +277,17 @@ def start_suite(options: Namespace) -> list[str]:
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"{values['cassettes']}/.gitattributes"
-    texts = {**_texts(values, entries, mode, gate), attributes: _ATTRIBUTES}
-    force = options.force
-    kept_files = [file for file in gate if _is_kept(folder / file, texts[file], force=force)]
-    for file in kept_files:
-        del texts[file]
+    texts = {**_texts(values, entries, gate), attributes: _ATTRIBUTES}
+    kept_files = []
+    for file in gate:
+        if _is_kept(folder / file, texts[file], force=options.force):
+            kept_files.append(file)
+            del texts[file]
     copies = {}
     for to, source in sources.items():
         if os.path.realpath(folder / to) != os.path.realpath(source):
             copies[to] = source
-    if not force:
+    if not options.force:
         _refuse_existing(folder, [*texts, *copies], {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes})
     contents: dict[str, bytes | str] = {**texts}
     for to, source in copies.items():
@@ -361,15 +360,13 @@ def _about_runs(
     if runs.usable != runs.count:
         holds += f", of which {runs.usable} can be used"
     if "labels" not in values:
-        begins = "it" if runs.count == 1 else min(runs.usable, _FEW_RUNS)
-        holds += f"; the suite begins with {begins}"
+        holds += f"; the suite begins with {min(runs.usable, _FEW_RUNS)}"
     elif labels:
         holds += f"; the label file has {counted(labels, 'label')}"
     yield f"{holds}."
     if runs.format_keys:
         places = ", ".join(f"{key} at {pointers}" for key, pointers in runs.format_keys.items())
         yield f"Its {runs.words['found']} have {places}; see suite.format in {values['config']}."
-    yield from runs.notices
     yield from filter(None, about)
 
 
@@ -434,6 +431,7 @@ def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> dict[str, 
         **runs.words,
         **_words(mode, runs.words),
         "name": name,
+        "mode": mode,
         "config": config,
         "log": json.dumps(log.path, ensure_ascii=False),
         "log_note": log_note,
@@ -475,7 +473,6 @@ def _installed_from() -> str:
 def _texts(
     values: Mapping[str, str],
     entries: Sequence[tuple[str, str]],
-    mode: Mode,
     gate: Mapping[str, str],
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
@@ -489,7 +486,7 @@ def _texts(
             schema=Path(_CONFIG_SCHEMA).name,
             judge_section=section,
         ),
-        values["rubrics"]: _rubrics(values, entries, mode),
+        values["rubrics"]: _rubrics(values, entries),
         **{file: _filled(name, values, frozen_line=frozen_line) for file, name in gate.items()},
         **_schemas(_CONFIGS),
     }
@@ -500,10 +497,12 @@ def _texts(
     return texts
 
 
-def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]], mode: Mode) -> str:
+def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]]) -> str:
     schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
     head = _filled(f"rubrics.head.{values['many']}.yml", values, schema=schema)
-    example = _filled(f"example.{values['many']}.{mode}.yml", values, id=values["example"])
+    example = _filled(
+        f"example.{values['many']}.{values['mode']}.yml", values, id=values["example"]
+    )
     if not entries:
         return head + example
     shown_example = "# An example, to show how much a rubric has to say:\n"
@@ -511,7 +510,7 @@ def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]], mode
     filled = []
     for id_, text in entries:
         entry = f'- id: "{id_}"\n  instructions: {json.dumps(text, ensure_ascii=False)}\n'
-        filled.append(entry if text else _filled(f"blank.{mode}.yml", values, id=id_))
+        filled.append(entry if text else _filled(f"blank.{values['mode']}.yml", values, id=id_))
     return "\n".join([head + shown_example, *filled])
 
 

@@ -67,14 +67,12 @@ def label_file(path: Path, options: Namespace) -> int:
     board.end("")
     server = serve(Labelling(board))
     number = len(labels.people())
-    others = len(labels.rows()) - number
-    of_others = f"; it keeps {others:,} of other cases or questions" if others else ""
     lines = "".join(f"{notice}\n" for notice in notices)
     lines += (
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
         f"without a text: {without_text:,}\n"
         f"label them at {server.url}\n"
-        f"Each label is written to {options.out} at once ({number:,} so far{of_others}). "
+        f"Each label is written to {options.out} at once ({number:,} so far). "
         "Ctrl-C stops, and the same command goes on.\n"
     )
     sys.stdout.write(visible(lines))

@@ -242,8 +242,7 @@ class TableResults(Sequence[CaseResult]):
         if score is None or not self.table.columns.reasoning:
             return False
         row = next(row for row, verdict in given if verdict.score == score)
-        reasoning = _reasoning(self.table, row, judge)
-        return contradicts(reasoning, score, self.table.values.scale)
+        return contradicts(_reasoning(self.table, row, judge), score, self.table.values.scale)
 
     def _columns(self) -> Iterator[dict[str, Any]]:
         """The columns of each row, for which no result is made."""

@@ -95,8 +95,7 @@ class _Reader:
         if pointers.messages is None:
             self._items = items_of(value)
             has_messages = at(value, "/messages") is not MISSING
-            is_request = isinstance(at(value, "/request/messages"), list)
-            self._is_logged = is_request and not has_messages
+            self._is_logged = isinstance(at(value, "/request/messages"), list) and not has_messages
 
     @property
     def is_request(self) -> bool:

@@ -214,8 +214,7 @@ def _add(record: Json, span: _Span) -> None:
             message = {"content": content} if isinstance(content, str) else dict(content)
             message |= {"role": match[1] or "assistant", "tool_call_id": body.get("id")}
             # A choice is what the model answered.
-            messages = fields.setdefault("events.before" if match[1] else "events.after", [])
-            messages.append(message)
+            fields.setdefault("events.before" if match[1] else "events.after", []).append(message)
     span.kind = span.first(_KINDS)
     if not span.kind and span.first(_TOOL_ID):
         span.kind = _TOOL[0]

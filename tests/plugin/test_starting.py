@@ -151,7 +151,7 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
     said = init("first", "--log", path)
     assert (
         'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster at '
-        '"/task_id"; see suite.format in inputs/configs/first.yml.'
+        '["/task_id"]; see suite.format in inputs/configs/first.yml.'
     ) in said
     runs = {case.rpartition("::")[2] for case in collected(project)}
     assert runs == {"3-0 None", "3-1 None", "4-0 None", "4-1 None"}

@@ -264,8 +264,7 @@ def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, Json]]:
             annotator = score.scorer or f"entry {score.index + 1}"
             latest[score.case, score.metric, annotator] = score
     for (_, rubric, annotator), score in latest.items():
-        row = _row(score, rubric) | {"label": score.value, "annotator": annotator}
-        yield score.index, row
+        yield score.index, _row(score, rubric) | {"label": score.value, "annotator": annotator}
 
 
 def time_of(by: By, entry: Entry, first: str, last: str) -> datetime:
