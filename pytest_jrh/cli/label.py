@@ -78,7 +78,7 @@ def label_file(path: Path, options: Namespace) -> int:
     sys.stdout.write(visible(lines))
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
-        board.wait_finalized()
+        board.finalized.wait()
     server.stop()
     if number := len(labels.people()):
         command = ["init", "NAME", "--log"] if table is None else ["check"]

@@ -111,7 +111,8 @@ class Board(ABC):
         self._entries: dict[str, ReviewCase] = {}
         self._announced: set[str] = set()
         self._ended: set[str] = set()
-        self._finalized = threading.Event()
+        # Whether people have ended it.
+        self.finalized = threading.Event()
         self.version = 0
 
     @abstractmethod
@@ -140,7 +141,7 @@ class Board(ABC):
     def finalize(self) -> None:
         """End what people do; all of it is on the disk."""
         with self._lock:
-            self._finalized.set()
+            self.finalized.set()
             self.version += 1
 
     def progress(self) -> Progress:
@@ -148,21 +149,15 @@ class Board(ABC):
         with self._lock:
             ended = len(self._announced & self._ended)
             return Progress(
-                len(self._announced), ended, *self._shown_and_done(), finalized=self.finalized
+                len(self._announced),
+                ended,
+                *self._shown_and_done(),
+                finalized=self.finalized.is_set(),
             )
 
-    @property
-    def finalized(self) -> bool:
-        """Whether people have ended it."""
-        return self._finalized.is_set()
-
-    def wait_finalized(self, timeout: float | None = None) -> bool:
-        """Wait until people have ended it; False where `timeout` seconds passed first."""
-        return self._finalized.wait(timeout)
-
     async def until_finalized(self) -> None:
-        """Wait as `wait_finalized` does, in an event loop."""
-        while not self.finalized:
+        """Wait, in an event loop, until people have ended it."""
+        while not self.finalized.is_set():
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     def line(self) -> str:
@@ -243,7 +238,7 @@ class ReviewBoard(Board):
         """
         entry = ReviewCase.of(case)
         with self._lock:
-            if self.finalized:
+            if self.finalized.is_set():
                 return _reviewed(entry, self._final.get(entry.case_id))
             return self._decided(entry)
 
@@ -253,7 +248,7 @@ class ReviewBoard(Board):
         Later decisions are for later runs.
         """
         with self._lock:
-            if not self.finalized:
+            if not self.finalized.is_set():
                 # All of them: an earlier run's decision also counts for a case that is not yet
                 # made.
                 for store in self._stores.values():
@@ -695,7 +690,7 @@ class ReviewDesk:
         case_id = generation_id(case.spec)
         if self.page is self.board:
             self.page.end(case_id, case)
-            return not self.page.finalized
+            return not self.page.finalized.is_set()
         try:
             self.page.end(case_id, self.as_decided(case))
         except NoVerdictCase:

@@ -406,7 +406,7 @@ class Reviewing:
             return
         board, line = self.desk.page, self._session.progress_line
         try:
-            while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
+            while not board.finalized.wait(_SECONDS_BETWEEN_LOOKS):
                 if board.progress().is_empty:
                     return
                 if line is not None:

@@ -190,7 +190,7 @@ def test_a_label_is_taken_back_given_again_and_finished_by_keyboard(pages: Label
     page.focus(FINISH)
     page.keyboard.press("Enter")
     page.wait_for_selector("#banner:has-text('your labels are kept')")
-    assert board.finalized
+    assert board.finalized.is_set()
     people = read_people(suite)
     assert sorted(Grounds(people=people).blind_votes.values()) == [(1,)] * 3
     assert [each.note for each in people if each.note] == ["after all"]
@@ -222,7 +222,7 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     ann.click("#answers [value='1']")
     ann.click(FINISH)
     ann.wait_for_selector("#banner:has-text('goes on when ben have finished')")
-    has_ended_early = board.finalized
+    has_ended_early = board.finalized.is_set()
     assert not has_ended_early
     label_all(ben)
     # That ann has finished gives nothing away to ben, who still labels.
@@ -238,7 +238,7 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     ann.wait_for_selector("#end-text:has-text('ben still label')")
     ann.click("#end button:text-is('End it for everybody')")
     ben.wait_for_selector("#finish:disabled")
-    assert board.finalized
+    assert board.finalized.is_set()
     given = Grounds(people=read_people(suite)).blind_votes
     assert [len(labels) for labels in given.values()] == [2] * total
 

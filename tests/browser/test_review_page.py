@@ -68,9 +68,9 @@ def test_a_whole_review_by_keyboard(sessions: Sessions) -> None:
     page.wait_for_selector("#end[open]")
     said = page.inner_text("#end-text")
     assert "3 cases are undecided and will be used as they were made." in said
-    assert not session.board.finalized
+    assert not session.board.finalized.is_set()
     page.press("#end button:text-is('Finish')", "Enter")
-    assert session.board.wait_finalized(15)
+    assert session.board.finalized.wait(15)
     page.wait_for_selector("#banner:has-text('Finished')")
     # What comes later counts from the next run on.
     page.keyboard.press("r")
@@ -101,7 +101,7 @@ def test_a_whole_review_by_mouse_on_a_phone(sessions: Sessions) -> None:
     wait_decisions(page, "accepted", "edited", "", "")
     page.click("#finish")
     page.click("#end button:text-is('Finish')")
-    assert session.board.wait_finalized(15)
+    assert session.board.finalized.wait(15)
 
 
 def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:

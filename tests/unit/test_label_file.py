@@ -373,7 +373,7 @@ def test_a_command_that_is_stopped_twice_ends_without_a_traceback(
 
     def serve(page: Page) -> Any:
         assert isinstance(page.board, LabelBoard)
-        patch.object(page.board, "wait_finalized", stop).start()
+        patch.object(page.board.finalized, "wait", stop).start()
         return SimpleNamespace(url="http://127.0.0.1/", stop=stop)
 
     with patch.object(label, "serve", serve):

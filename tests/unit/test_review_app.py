@@ -93,7 +93,7 @@ def test_a_foreign_origin_is_refused_even_with_the_token(page: Page, origin: str
     headers = {"origin": origin.format(port=page.server.port)}
     assert page.client.get("/", headers=headers).status_code == 403
     assert page.client.post("/finish", headers=headers).status_code == 403
-    assert not page.board.finalized
+    assert not page.board.finalized.is_set()
 
 
 def test_a_change_without_an_origin_is_refused(page: Page) -> None:
@@ -101,7 +101,7 @@ def test_a_change_without_an_origin_is_refused(page: Page) -> None:
         assert client.post("/finish").status_code == 403
     del page.client.headers["origin"]
     assert page.client.post("/finish").status_code == 403
-    assert not page.board.finalized
+    assert not page.board.finalized.is_set()
 
 
 def test_a_request_of_50_mb_is_refused_and_the_page_lives_on(page: Page) -> None:
@@ -110,7 +110,7 @@ def test_a_request_of_50_mb_is_refused_and_the_page_lives_on(page: Page) -> None
     chunks = (b"x" * 65_536 for _ in range(MAX_BODY // 65_536 + 2))
     assert page.client.post("/finish", content=chunks).status_code == 413
     assert page.client.get("/").status_code == 200
-    assert not page.board.finalized
+    assert not page.board.finalized.is_set()
 
 
 @pytest.mark.parametrize(
