@@ -5,7 +5,7 @@ config, model or recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -165,7 +165,6 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     how = CheckSettings(**settings)
     named, baseline = how.named(), how.baseline
     labels = earlier = labelled = before = None
-    changed: Collection[str] = ()
     needed: Sequence[str] = ("label", "verdict")
     # Files become tables.
     if how.labels:
@@ -192,22 +191,17 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         # What the table itself has of labels is not asked for.
         named.append(("label", ""))
     columns = choose_columns(table, named, needed, is_alone=labels is None and earlier is None)
-    if labels is not None:
-        labels, changed = labels_for(labels, table, columns.case)
-        label_columns = choose_columns(labels, how.named(), ("label",))
-    if earlier is not None:
-        earlier_columns = choose_columns(earlier, named, ("verdict",))
     # Rows become cases, and those of several files are joined.
     scale = BINARY if how.scale is None else numbered(*how.scale, how.within)
     mapping = {as_word(word): value for word, value in how.map.items()}
     values = Values(mapping, scale, how.ones, how.threshold)
     checked = cases_of(table, columns, values)
-    checked.changed = changed
     if labels is not None:
-        labelled = cases_of(labels, label_columns, values)
+        labels, checked.changed = labels_for(labels, table, columns.case)
+        labelled = cases_of(labels, choose_columns(labels, how.named(), ("label",)), values)
         add_labels(checked, labelled)
     if earlier is not None:
-        before = cases_of(earlier, earlier_columns, values)
+        before = cases_of(earlier, choose_columns(earlier, named, ("verdict",)), values)
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (checked.columns.baseline, *checked.judges):
         message = f"{shown(baseline)} is no column, and no such file"
