@@ -7,10 +7,9 @@ from __future__ import annotations
 import json
 import re
 from argparse import Namespace
-from collections.abc import Mapping
 from typing import Any
 
-from pytest_jrh.core.documents import listed, read_text, shown
+from pytest_jrh.core.documents import Fields, Json, listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import BINARY, Scale, numbered
 from pytest_jrh.core.sections import InputFormat
@@ -48,7 +47,7 @@ def _scale(options: Namespace) -> Scale:
     return numbered(*options.scale) if options.scale else BINARY
 
 
-def labels_in(table: Table, options: Namespace) -> tuple[dict[str, Any], str]:
+def labels_in(table: Table, options: Namespace) -> tuple[Json, str]:
     """What the values of the column of labels mean, None for no label, and what to say of them.
 
     Raises `InputError` for values that mean nothing.
@@ -60,7 +59,7 @@ def labels_in(table: Table, options: Namespace) -> tuple[dict[str, Any], str]:
     labels = values.read(table, options.label, texts, problems, is_verdict=False)
     table.refuse(problems)
     values.refuse_unclear(table)
-    meanings: dict[str, Any] = {}
+    meanings: Json = {}
     words: dict[Any, str] = scale.words
     for text, label in zip(texts, labels, strict=True):
         if label is not None:
@@ -72,9 +71,7 @@ def labels_in(table: Table, options: Namespace) -> tuple[dict[str, Any], str]:
     return meanings, f"label in {options.label} ({number:,} of {answers}): {listed(said)}"
 
 
-def judge_prompt(
-    options: Namespace, meanings: Mapping[str, Any]
-) -> tuple[dict[str, str], list[str]]:
+def judge_prompt(options: Namespace, meanings: Fields) -> tuple[dict[str, str], list[str]]:
     """What the files say of a prompt: it, with our names for its placeholders, and the lines of the
     config by which its verdict is read; and what to say of both. `meanings` are those of labels.
 
@@ -123,7 +120,7 @@ def _variable(name: str, options: Namespace) -> str:
     return word if word in JUDGE.variables else ""
 
 
-def _verdict_keys(text: str, options: Namespace, meanings: Mapping[str, Any]) -> str:
+def _verdict_keys(text: str, options: Namespace, meanings: Fields) -> str:
     """The lines of the judge's section by which the verdict is found in an answer; none where the
     prompt asks for our JSON.
     """

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
@@ -77,12 +77,12 @@ def judge_values(text: str) -> tuple[dict[str, str], str]:
     """
     key, _, value = text.partition(":")
     if key == "model" and value:
-        return {"model": json.dumps(value)}, ""
+        return {"model": _yaml(value)}, ""
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in ("model", *kinds)])
         raise InputError(f"--judge: got {shown(text)}; must be one of {forms}")
-    lines = [_ABOUT_JUDGE, f"{key}: {json.dumps(value)}"]
+    lines = [_ABOUT_JUDGE, f"{key}: {_yaml(value)}"]
     lines += [f"# {note}" for note in kinds[key].notes]
     match = re.match(r"[^:@]+\.py(?=[:@])", value)
     file = match[0] if match else ""
@@ -198,7 +198,7 @@ def format_keys(input_format: InputFormat | None) -> dict[str, str]:
     """The keys of `suite.format` that were found, each with its pointers as JSON, which is YAML."""
     keys = {}
     for key, pointers in (input_format or InputFormat()).model_dump(exclude_none=True).items():
-        keys[key] = json.dumps(pointers, ensure_ascii=False)
+        keys[key] = _yaml(pointers)
     return keys
 
 
@@ -225,6 +225,10 @@ _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
 """Files of the package, which are written beside the configs."""
 _CONFIG_SCHEMA, _RUBRICS_SCHEMA = (f"{_CONFIGS}/.jrh-{name}" for name in _SCHEMAS)
 _PASS, _FAIL = BINARY.words[0], BINARY.words[1]
+
+
+_Entries: TypeAlias = "Sequence[tuple[str, str]]"
+"""The ids of rubrics, and their texts, empty where they are to be filled in."""
 
 
 def start_suite(options: Namespace) -> list[str]:
@@ -266,8 +270,8 @@ def start_suite(options: Namespace) -> list[str]:
     elif runs.table is not None and options.label:
         meanings, about_labels = labels_in(runs.table, options)
         about.append(about_labels)
-        values["labels"] = f"metadata: {json.dumps(options.label, ensure_ascii=False)}"
-        values["map"] = f"map: {json.dumps(meanings, ensure_ascii=False)}"
+        values["labels"] = f"metadata: {_yaml(options.label)}"
+        values["map"] = f"map: {_yaml(meanings)}"
     if options.scale:
         values["scale"] = f"\nrand:\n  scale: {[*options.scale]}   # of rubrics without levels\n"
     if options.prompt:
@@ -317,7 +321,7 @@ def start_suite(options: Namespace) -> list[str]:
     ]
 
 
-def _rubric_entries(rubrics: Sequence[str], labels: Sequence[LabelRow]) -> list[tuple[str, str]]:
+def _rubric_entries(rubrics: Sequence[str], labels: Sequence[LabelRow]) -> _Entries:
     """The ids and texts that were given; without any the ids of a file of labels."""
     entries = []
     for rubric in rubrics or dict.fromkeys(row.rubric_id for row in labels if row.rubric_id):
@@ -326,7 +330,7 @@ def _rubric_entries(rubrics: Sequence[str], labels: Sequence[LabelRow]) -> list[
     return entries
 
 
-def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> None:
+def _refuse_names(options: Namespace, entries: _Entries) -> None:
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
         hint = "name it alone, and write text and levels into its file; or --scale LOW-HIGH"
@@ -433,13 +437,13 @@ def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> dict[str, 
         "name": name,
         "mode": mode,
         "config": config,
-        "log": json.dumps(log.path, ensure_ascii=False),
+        "log": _yaml(log.path),
         "log_note": log_note,
         "input_format": "",
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": prompt,
         "limit": "--jrh-max-cost=5",
-        "package": json.dumps(_installed_from()),
+        "package": _yaml(_installed_from()),
         "baseline": f"inputs/baselines/{name}.json",
         "cassettes": f"inputs/cassettes/{name}",
         "cases": f"inputs/suites/{name}",
@@ -472,7 +476,7 @@ def _installed_from() -> str:
 
 def _texts(
     values: Mapping[str, str],
-    entries: Sequence[tuple[str, str]],
+    entries: _Entries,
     gate: Mapping[str, str],
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
@@ -497,7 +501,7 @@ def _texts(
     return texts
 
 
-def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]]) -> str:
+def _rubrics(values: Mapping[str, str], entries: _Entries) -> str:
     schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
     head = _filled(f"rubrics.head.{values['many']}.yml", values, schema=schema)
     example = _filled(
@@ -509,9 +513,14 @@ def _rubrics(values: Mapping[str, str], entries: Sequence[tuple[str, str]]) -> s
     shown_example += "".join(f"# {line}\n" for line in example.splitlines())
     filled = []
     for id_, text in entries:
-        entry = f'- id: "{id_}"\n  instructions: {json.dumps(text, ensure_ascii=False)}\n'
+        entry = f'- id: "{id_}"\n  instructions: {_yaml(text)}\n'
         filled.append(entry if text else _filled(f"blank.{values['mode']}.yml", values, id=id_))
     return "\n".join([head + shown_example, *filled])
+
+
+def _yaml(value: object) -> str:
+    """A value as JSON, which is YAML."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _filled(file: str, values: Mapping[str, str], **file_values: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.documents import Json
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.results import CaseResult, Extra, most_frequent
 from pytest_jrh.core.runs import LabelSource, Message
@@ -244,7 +245,7 @@ class TableResults(Sequence[CaseResult]):
         row = next(row for row, verdict in given if verdict.score == score)
         return contradicts(_reasoning(self.table, row, judge), score, self.table.values.scale)
 
-    def _columns(self) -> Iterator[dict[str, Any]]:
+    def _columns(self) -> Iterator[Json]:
         """The columns of each row, for which no result is made."""
         scale = self.table.values.scale
         same = {
@@ -269,7 +270,7 @@ class TableResults(Sequence[CaseResult]):
             repeats = _scores(given)
             score = most_frequent(repeats)
             outcome = self._outcome(case.label, score, repeats)
-            compared: dict[str, Any] = {}
+            compared: Json = {}
             if self._judges_before:
                 line = self._line(case.key, judge, has_row=True)
                 is_same = line is not None and line.label == case.label

@@ -24,7 +24,7 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Case
-from pytest_jrh.core.documents import DamagedError, Fields, listed, parsed_lines, shown
+from pytest_jrh.core.documents import DamagedError, Fields, Json, listed, parsed_lines, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_problems
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.groups import grouped
@@ -51,7 +51,7 @@ from pytest_jrh.core.values import (
     whole_number,
 )
 from pytest_jrh.sources.columns import Table, columns_named
-from pytest_jrh.sources.source import MISSING, Source, as_pointer, at, several_values, top_field
+from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field
 from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest
@@ -147,7 +147,7 @@ def _from_log(
         if isinstance(value, dict | list):
             return JoinedLabels(problems=[several_values(value, name, config_key)])
         # A score that was not given is NaN.
-        if run.key in keys and value is not MISSING and as_text(value):
+        if run.key in keys and as_text(value):
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
@@ -253,7 +253,7 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
         if texts["epoch"] and epoch is None:
             message = f"got {shown(texts['epoch'])}; must be an integer"
             problems.append(Problem(message, table.file, line, "epoch"))
-        values: dict[str, Any] = {**texts, "epoch": epoch, "label": label}
+        values: Json = {**texts, "epoch": epoch, "label": label}
         rows.append(LabelRow(**values, line=line))
     table.refuse(problems)
     unused = [name for name in table.columns if name not in columns.values()]
@@ -306,7 +306,7 @@ class Joiner:
     runs: Sequence[RunSummary]
     rubrics: Sequence[Rubric]
     untargeted: frozenset[str] = frozenset()
-    aliases: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
+    aliases: Aliases = field(default_factory=dict)
     unclear: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ordinal: bool = False
 
@@ -411,7 +411,7 @@ class Joiner:
         message = f"{got}; the epochs of the case {shown(row.run_id)} are {names}"
         raise DamagedError(message, path=("epoch",))
 
-    def _value(self, row: LabelRow, rubric_id: str, mapping: Mapping[str, Any]) -> int | None:
+    def _value(self, row: LabelRow, rubric_id: str, mapping: Fields) -> int | None:
         """The label of a row; None where the mapping says that there is none."""
         raw = row.label
         if as_word(raw) == CANNOT_TELL:

@@ -44,6 +44,7 @@ from pytest_jrh.sources.conversations import (
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import (
     NOT_SAID,
+    Aliases,
     Conversation,
     Form,
     Head,
@@ -277,6 +278,8 @@ MOST_FILES = 10_000
 _MOST_OPEN = 100
 _Origin: TypeAlias = "tuple[int, str, int]"
 """The number of a file, and the id and epoch of a run in it."""
+_Epochs: TypeAlias = "dict[str, dict[int, set[int]]]"
+"""By the ids of runs, and the numbers of files with them, the epochs there."""
 
 
 class _Row(NamedTuple):
@@ -348,7 +351,7 @@ class Joined(Source):
             names[origin] = names[holder]
         return names
 
-    def aliases(self) -> Mapping[str, tuple[str, int | None]]:
+    def aliases(self) -> Aliases:
         """See `Source`: those of the files, of which a name that two have is none, and the ids that
         several have, followed by the names of their files.
         """
@@ -418,24 +421,21 @@ class Joined(Source):
         if self._unusable:
             self._leave_out()
         runs = self._counted_once(summaries, threads)
-        epochs: dict[str, dict[int, set[int]]] = {}
-        shared: dict[str, dict[int, set[int]]] = {}
+        epochs: _Epochs = {}
+        shared: _Epochs = {}
         for number, run in runs:
             of_id = epochs.setdefault(run.run_id, {})
             if any(run.epoch in of_file for of_file in of_id.values()):
                 shared[run.run_id] = of_id
             of_id.setdefault(number, set()).add(run.epoch)
-        ids: dict[tuple[int, str], str] = {}
-        if shared:
-            ids = self._ids_here(shared)
+        ids = self._ids_here(shared) if shared else {}
         rows = {}
         for number, run in runs:
             summary = run
             if run.run_id in shared:
-                summary = replace(run, run_id=ids[number, run.run_id])
-                if run.cluster is None:
-                    # The samples of one dataset, as a rule: what they share, their cases do.
-                    summary = replace(summary, cluster=run.run_id)
+                # The samples of one dataset, as a rule: what they share, their cases do.
+                cluster = run.cluster or run.run_id
+                summary = replace(run, run_id=ids[number, run.run_id], cluster=cluster)
             key = summary.key
             if key in rows:
                 message = f"has a case that would be called {printable(key[0])}, as another is"
@@ -493,7 +493,7 @@ class Joined(Source):
             f"{'; '.join(problems)}"
         ] = None
 
-    def _ids_here(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
+    def _ids_here(self, shared: _Epochs) -> dict[tuple[int, str], str]:
         """The id here of each run whose id is `shared`, by its file and its id there.
 
         The files that say when they were begun come first, by that time: one file more changes the

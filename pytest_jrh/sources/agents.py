@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pytest_jrh.core.documents import (
     DamagedError,
@@ -101,7 +101,11 @@ def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
     return list(values)
 
 
-def turns_of(items: Iterable[tuple[KeyPath, Any]]) -> list[Json]:
+Item: TypeAlias = "tuple[KeyPath, Any]"
+"""An item with its path."""
+
+
+def turns_of(items: Iterable[Item]) -> list[Json]:
     """The messages that items make; raises DamagedError, with its path, for one that is not known
     or cannot be read.
     """
@@ -216,8 +220,8 @@ def _is_part(value: Any) -> bool:
 
 def _thought(item: Json) -> list[Json]:
     # The thought itself counts, where the item has it, before its summary.
-    blocks = parts_of(item.get("summary")).blocks
-    blocks = parts_of(item.get("content")).blocks or blocks
+    blocks = parts_of(item.get("summary"), {}).blocks
+    blocks = parts_of(item.get("content"), {}).blocks or blocks
     if blocks:
         texts = [json_text(block.get("text")) for block in blocks]
         return [block_of("reasoning", "\n".join(texts))]
@@ -397,7 +401,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
 
     Raises DamagedError with the index of the line, and the path in it.
     """
-    items: list[tuple[KeyPath, Any]] = []
+    items: list[Item] = []
     head: Json = {}
     metadata: dict[str, str] = {}
     unknown: dict[str, None] = {}

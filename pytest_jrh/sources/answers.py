@@ -33,11 +33,10 @@ from pytest_jrh.core.transcript import (
     with_part_ids,
 )
 from pytest_jrh.core.values import as_text, whole_number
-from pytest_jrh.sources.chat import json_text, read_messages
+from pytest_jrh.sources.chat import is_chat, json_text, read_messages
 from pytest_jrh.sources.columns import Table, columns_named, id_column
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import (
-    MISSING,
     Form,
     RunFields,
     Source,
@@ -81,7 +80,7 @@ class Answers(Source):
         for (run_id, epoch), row in self._rows.items():
             skip = None
             answer = self._part(row, "answer")
-            if not (_is_chat([answer]) or _text(answer).strip()):
+            if not (is_chat([answer]) or _text(answer).strip()):
                 skip = Skip("no_assistant_turn")
             cluster = self._part(row, "cluster")
             runs.append(RunSummary(run_id, epoch, skip, as_text(cluster) or None))
@@ -168,14 +167,13 @@ class Answers(Source):
         """Whether any row has something at a place: a column may have been renamed."""
         name, pointer = top_field(place), as_pointer(place)
         values = self._table.columns.get(name, ())
-        return any(at({name: value}, pointer) not in (MISSING, None) for value in values)
+        return any(at({name: value}, pointer) is not None for value in values)
 
     def _part(self, row: Json, part: str) -> Any:
         place = self._places.get(part)
         if place is None:
             return None
-        value = at(row, as_pointer(place))
-        return None if value is MISSING else value
+        return at(row, as_pointer(place))
 
     @cached_property
     def _rows(self) -> dict[RunKey, Json]:
@@ -224,14 +222,14 @@ class Answers(Source):
             if text:
                 turns.append({"role": role, "content": text, "id": part})
         request, answer = self._part(row, "messages"), self._part(row, "answer")
-        if _is_chat(request):
+        if is_chat(request):
             turns += read_messages(request)[0]
         else:
             blocks = [*self._images(row)]
             text = _text(request)
             content = [{"type": "text", "text": text}, *blocks] if blocks else text
             turns.append({"role": "user", "content": content})
-        if _is_chat([answer]) and answer["role"] == "assistant":
+        if is_chat([answer]) and answer["role"] == "assistant":
             turns += read_messages([answer])[0]
         else:
             turns.append({"role": "assistant", "content": _text(answer)})
@@ -274,12 +272,6 @@ def _image_data(folder: Path, name: str) -> str:
             return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     kinds = listed(_IMAGE_BYTES.values())
     raise DamagedError(f"{shown(name)} is no image of at most 20 MB ({kinds}), or is not there")
-
-
-def _is_chat(value: Any) -> bool:
-    """Whether a value is a list of chat messages."""
-    is_list = isinstance(value, list) and bool(value)
-    return is_list and all(isinstance(turn, dict) and "role" in turn for turn in value)
 
 
 def _text(value: Any) -> str:

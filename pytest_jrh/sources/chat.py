@@ -53,7 +53,7 @@ class Parts:
     those before it: a result that comes later is put into its block, and `joined` counts these.
     """
 
-    provider_calls: dict[str, Json] = field(default_factory=dict)
+    provider_calls: dict[str, Json]
     blocks: list[Json] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
     results: list[Json] = field(default_factory=list)
@@ -69,15 +69,21 @@ class Parts:
         return self.blocks
 
 
-def parts_of(content: Any, provider_calls: dict[str, Json] | None = None) -> Parts:
+def parts_of(content: Any, provider_calls: dict[str, Json]) -> Parts:
     """Read the content of a message; raises DamagedError, in words that follow "message N"."""
-    parts = Parts() if provider_calls is None else Parts(provider_calls)
+    parts = Parts(provider_calls)
     if not isinstance(content, str | list | None):
         message = f"has {shown(content)} as its content; must be text, null or a list of parts"
         raise DamagedError(message)
     for part in listed_parts(content):
         _add(parts, part)
     return parts
+
+
+def is_chat(value: Any) -> bool:
+    """Whether a value is a list of what have roles, as messages do."""
+    is_list = isinstance(value, list) and bool(value)
+    return is_list and all(isinstance(turn, dict) and "role" in turn for turn in value)
 
 
 def listed_parts(content: Any) -> list[Any]:
@@ -224,7 +230,7 @@ def _written(kind: str, part: Json) -> Json | None:
     elif kind != "search_result":
         return None
     lines = [f"[{kind}: {json_text(part.get('title')) or 'text'}]"]
-    lines += map(block_text, parts_of(content).blocks)
+    lines += map(block_text, parts_of(content, {}).blocks)
     for key, text in words_in(other_fields):
         lines.append(f"{key}: {text}")
     return block_of("text", "\n".join(lines))
@@ -392,7 +398,7 @@ class _Reader:
         call_id, function = self._take_call(call_id, name)
         if isinstance(content, dict | int | float):
             content = json_text(content)
-        parts = parts_of(content)
+        parts = parts_of(content, {})
         # Blocks that are no content of a result have no other place.
         parts.blocks += parts.calls + parts.results
         message = {**_head(turn, parts), "role": "tool"}

@@ -25,11 +25,11 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, turns_of, with_items_read
+from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, Item, turns_of, with_items_read
+from pytest_jrh.sources.chat import is_chat
 from pytest_jrh.sources.source import (
     BRACKET,
     LINES,
-    MISSING,
     Conversation,
     Form,
     Head,
@@ -89,12 +89,12 @@ class _Reader:
         self.notices: dict[str, None] = {}
         self._value = value
         self._pointers = pointers
-        self._items: list[tuple[KeyPath, Any]] | None = None
+        self._items: list[Item] | None = None
         # A request with its answer, as proxies of the APIs log them.
         self._is_logged = False
         if pointers.messages is None:
             self._items = items_of(value)
-            has_messages = at(value, "/messages") is not MISSING
+            has_messages = at(value, "/messages") is not None
             self._is_logged = isinstance(at(value, "/request/messages"), list) and not has_messages
 
     @property
@@ -151,7 +151,7 @@ class _Reader:
             if at(value, "/response/role") == "assistant":
                 # What Anthropic's API answers is a message itself.
                 answer = value["response"]
-            if answer is MISSING or answer is None:
+            if answer is None:
                 self.notices[_NO_ANSWER] = None
                 return []
             return [answer]
@@ -168,7 +168,7 @@ class _Reader:
 
     def _no_messages(self, messages: Any, pointer: str) -> DamagedError:
         problem = f"has {shown(messages)} for messages"
-        if messages is MISSING:
+        if messages is None:
             problem = "has no messages"
         hint = None
         for elsewhere in places_of_messages(self._value):
@@ -185,7 +185,7 @@ class _Reader:
         if path is None:
             path = pointer_to(key)
         part = at(self._value, path)
-        if part is not MISSING and part is not None:
+        if part is not None:
             return part
         if pointer is not None:
             nothing = f"nothing at {pointer} ({KEY}.{key})"
@@ -261,7 +261,7 @@ def _as_turns(answer: Any) -> list[Any] | None:
     """An answer as messages: of a text, a message, what an API gives, or a list of messages; none
     where it is empty or missing, and None for what is no answer.
     """
-    if answer is MISSING or answer is None or answer in ("", [], {}):
+    if answer in (None, "", [], {}):
         return []
     if isinstance(answer, str):
         return [{"role": "assistant", "content": answer}]
@@ -296,15 +296,14 @@ def places_of_messages(value: Any) -> list[str]:
 
 def _sizes_of_lists(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     """Pointers to lists of what have roles, with their lengths."""
-    if isinstance(node, list):
-        if node and all(isinstance(item, dict) and "role" in item for item in node):
-            yield pointer_to(*path), len(node)
+    if is_chat(node):
+        yield pointer_to(*path), len(node)
     elif isinstance(node, dict) and len(path) < _DEEPEST:
         for key, inner in node.items():
             yield from _sizes_of_lists(inner, (*path, key))
 
 
-def items_of(value: Any) -> list[tuple[KeyPath, Any]] | None:
+def items_of(value: Any) -> list[Item] | None:
     """The items of a response, or of a row with `input` and `output`, also as a proxy logs them in
     `request` and `response`, each with its path; None where there are none.
 
@@ -336,7 +335,7 @@ def items_of(value: Any) -> list[tuple[KeyPath, Any]] | None:
         (before, (*request_at, "input"), "user"),
         (after, (*response_at, "output"), "assistant"),
     )
-    items: list[tuple[KeyPath, Any]] = []
+    items: list[Item] = []
     for part, path, role in parts:
         if isinstance(part, list):
             for index, item in enumerate(part):

@@ -18,7 +18,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.core import frozen
@@ -39,9 +39,6 @@ from pytest_jrh.core.runs import AgentRun, Preprocessor, RunKey, RunSummary
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
-
-MISSING: Any = object()
-"""What `at` gives where nothing is at the place."""
 
 
 def refused(path: Path, message: str, hint: str | None = None) -> InputError:
@@ -72,6 +69,10 @@ def changed_note(changed: int) -> tuple[str, ...]:
         return ()
     note = f"{changed} characters that cannot be stored were replaced (lone surrogates) or dropped"
     return (f"{note} (NULs)",)
+
+
+Aliases: TypeAlias = "Mapping[str, tuple[str, int | None]]"
+"""Other names of runs, each with the id and epoch; without an epoch for all of them."""
 
 
 class RunFields(NamedTuple):
@@ -131,14 +132,14 @@ class Form:
 
     `name` says what is in a file, for the user to read. `conversation` makes a conversation of the
     JSON of each line or item, or with `is_whole` of all that is in the file: its value, or the list
-    of its lines'. It raises DamagedError, with the path of what it cannot read. A file is read so
-    where `recognizes` says it of its head; without that, where its name ends in one of `suffixes`.
-    `source` is for what is no JSON.
+    of its lines'; without it the JSON is the messages. It raises DamagedError, with the path of
+    what it cannot read. A file is read so where `recognizes` says it of its head; without that,
+    where its name ends in one of `suffixes`. `source` is for what is no JSON.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    conversation: Callable[[Any], Conversation] | None = None
+    conversation: Callable[[Any], Conversation] = Conversation
     recognizes: Callable[[Head], bool] | None = None
     is_whole: bool = False
     source: type[Source] | None = None
@@ -148,6 +149,9 @@ class Form:
         if self.recognizes is not None:
             return self.recognizes(head)
         return head.path.suffix.lower() in self.suffixes
+
+
+_NO_FORM = Form("", ())
 
 
 class Source(ABC):
@@ -163,15 +167,13 @@ class Source(ABC):
     def __init__(
         self,
         path: str | Path,
-        form: Form | None = None,
+        form: Form = _NO_FORM,
         *,
         input_format: InputFormat | None = None,
     ) -> None:
         self.path = Path(path)
-        self.form_name = ""
+        self.form_name = form.name
         self._form = form
-        if form is not None:
-            self.form_name = form.name
         self._pointers = input_format or InputFormat()
         self._lock = threading.RLock()
         self._unshown: dict[RunKey, Counter[str]] = {}
@@ -232,10 +234,8 @@ class Source(ABC):
         """What tells which runs repeat others; of those without, it is not known."""
         return {}
 
-    def aliases(self) -> Mapping[str, tuple[str, int | None]]:
-        """Other names that label files may know runs by, each with the id and epoch; without an
-        epoch for all of them. Here none.
-        """
+    def aliases(self) -> Aliases:
+        """Other names that label files may know runs by; here none."""
         return {}
 
     def unclear_names(self) -> Mapping[str, Sequence[str]]:
@@ -316,7 +316,7 @@ def clusters_by(
         if isinstance(value, dict | list):
             raise InputError(several_values(value, cluster_key, _KEY))
         clusters[key] = None
-        if value is not MISSING and value is not None:
+        if value is not None:
             clusters[key] = _text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
@@ -368,16 +368,16 @@ def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
 
 
 def at(value: Any, pointer: str) -> Any:
-    """The value at a pointer, or `MISSING`; the empty pointer is the whole value."""
+    """The value at a pointer, None where nothing is there; the empty pointer is the whole value."""
     for name in names_in(pointer):
         # An index has no sign and no leading zero.
         is_index = isinstance(value, list | tuple) and name.isdecimal() and str(int(name)) == name
         if isinstance(value, Mapping):
-            value = value.get(name, MISSING)
+            value = value.get(name)
         elif is_index and int(name) < len(value):
             value = value[int(name)]
         else:
-            return MISSING
+            return None
     return value
 
 

@@ -20,10 +20,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.documents import (
     DamagedError,
+    Fields,
     Json,
     dotted,
     inside,
@@ -82,12 +83,10 @@ class Transcripts(Source):
     def _prepare(self) -> None:
         self._threads: dict[RunKey, Thread] = {}
         self._file = self.path
-        self._is_whole = self._form is not None and self._form.is_whole
+        self._is_whole = self._form.is_whole
 
     def conversation(self, value: Any) -> Conversation:
         """What the form makes of the JSON of a conversation; raises DamagedError."""
-        assert self._form is not None
-        assert self._form.conversation is not None
         with inside():
             return self._form.conversation(value)
 
@@ -341,7 +340,7 @@ def is_system(role: str) -> bool:
     return role in ("system", "developer")
 
 
-def thread_of(turns: Iterable[tuple[Mapping[str, Any], Sequence[str]]], opening: int) -> Thread:
+def thread_of(turns: Iterable[tuple[Fields, Sequence[str]]], opening: int) -> Thread:
     """The thread of messages, each with its keys, of which `opening` were there when it
     began. System prompts are left out: many say the time.
     """
@@ -363,9 +362,10 @@ def thread_of(turns: Iterable[tuple[Mapping[str, Any], Sequence[str]]], opening:
     return Thread(beginnings, digest, is_answered)
 
 
-def linked(
-    threads: Sequence[Thread], groups: Sequence[Hashable]
-) -> tuple[dict[int, int], dict[int, int]]:
+_TwoLinks: TypeAlias = "tuple[dict[int, int], dict[int, int]]"
+
+
+def linked(threads: Sequence[Thread], groups: Sequence[Hashable]) -> _TwoLinks:
     """Which of its group each thread goes on from, and which it only repeats."""
     ends: dict[tuple[Hashable, int], int] = {}
     repeated = {}
@@ -383,9 +383,7 @@ def linked(
     return former, repeated
 
 
-def counted_once(
-    threads: Sequence[Thread], names: Sequence[Hashable]
-) -> tuple[dict[int, int], dict[int, int]]:
+def counted_once(threads: Sequence[Thread], names: Sequence[Hashable]) -> _TwoLinks:
     """Which threads are left out, each with the one that holds it; and of those that are no
     independent observations the first of their cluster.
 

@@ -9,9 +9,9 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import BINARY, ONES, Scale
 from pytest_jrh.core.text import counted
@@ -58,7 +58,7 @@ class Values:
     that has `bare_ones`, empty where nothing says it.
     """
 
-    mapping: Mapping[str, Any]
+    mapping: Fields
     scale: Scale
     one: Mapping[str, str]
     threshold: float | None

@@ -16,15 +16,17 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import Json, listed, printable
+from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import NOT_SAID, written_time
 
-Entry: TypeAlias = Mapping[str, Any]
+Entry: TypeAlias = Fields
 """What a file says of a case, or a part of it."""
 By: TypeAlias = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
+NumberedRow: TypeAlias = "tuple[int, Json]"
+"""A row of a table behind the number of its entry, or of its line."""
 UNKNOWN = "entries of an unknown form"
 _WHOSE: Mapping[str, By] = {"judges": "judge", "people": "person", "unknown sources": "other"}
 
@@ -95,7 +97,7 @@ class Results:
 
     def rows(
         self, roles: Collection[tuple[str, str]], needed: Collection[str]
-    ) -> tuple[list[tuple[int, Json]], list[str]]:
+    ) -> tuple[list[NumberedRow], list[str]]:
         """The rows of a table with their lines, and what was left out of it.
 
         `needed` says whether "verdict" or "label" is read, or of each case the "text" alone;
@@ -107,7 +109,7 @@ class Results:
             first_scores: dict[str, Score] = {}
             for score in self.scores:
                 first_scores.setdefault(score.case, score)
-            texts: list[tuple[int, Json]] = []
+            texts: list[NumberedRow] = []
             for case, score in first_scores.items():
                 texts.append((score.index, {"case_id": case, **score.fields}))
             return self._numbered(texts), []
@@ -144,7 +146,7 @@ class Results:
                     notices.append(f"No person scored {_counts(unchecked)}: not checked.")
                 judged = [score for score in judged if score.metric in common]
                 labelled = [score for score in labelled if score.metric in common]
-        rows: list[tuple[int, Json]] = []
+        rows: list[NumberedRow] = []
         if "verdict" in needed:
             latest = _latest(judged)
             if len(latest) < len(judged):
@@ -157,7 +159,7 @@ class Results:
             rows += _label_rows(labelled)
         return self._numbered(rows), notices
 
-    def _numbered(self, rows: Iterable[tuple[int, Json]]) -> list[tuple[int, Json]]:
+    def _numbered(self, rows: Iterable[NumberedRow]) -> list[NumberedRow]:
         if not rows:
             raise self.without_labels()
         return [(self.lines[index], row) for index, row in rows]
@@ -173,7 +175,7 @@ class Results:
 
     def _verdict_rows(
         self, scores: Sequence[Score], labels: Collection[str]
-    ) -> Iterator[tuple[int, Json]]:
+    ) -> Iterator[NumberedRow]:
         """A row for each verdict; of a metric that is held against a label of another name, the
         judge is the metric.
         """
@@ -256,7 +258,7 @@ def _judgement(score: Score) -> tuple[str, ...]:
     return score.case, score.metric, score.by, score.scorer
 
 
-def _label_rows(scores: Sequence[Score]) -> Iterator[tuple[int, Json]]:
+def _label_rows(scores: Sequence[Score]) -> Iterator[NumberedRow]:
     """A row for each label, of one person's the latest; two without a name are of two persons."""
     latest: dict[tuple[str, str, str], Score] = {}
     for score in sorted(scores, key=lambda score: score.time):
