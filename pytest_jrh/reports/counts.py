@@ -123,8 +123,7 @@ def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Cou
             yield _counts(statistics.name, section, statistics, of_rubric)
         return
     judged = section.total.judged
-    matrix = section.total.matrix
-    scores = () if matrix is None else matrix.labels
+    scores = section.total.matrices[section.scale.name].labels
     about = (section.suite, section.judge, "")
     [of_class] = section.scale.classes
     for level, verdicts in sorted(judged.grouped("label").items()):

@@ -158,9 +158,9 @@ def label_row(assigned: Assigned) -> Json:
     word = value = note = ""
     if label is not None:
         note = visible(label.note)
-    if label is not None and not label.withdrawn:
-        value = "none" if label.label is None else str(label.label)
-        word = label_word(assigned.entry.case, label.label)
+        if not label.withdrawn:
+            value = "none" if label.label is None else str(label.label)
+            word = label_word(assigned.entry.case, label.label)
     return {
         "key": assigned.key,
         "number": assigned.number,
@@ -394,13 +394,14 @@ class AgentTemplate:
 
 def agent_templates(suites: Sequence[Suite]) -> dict[str, AgentTemplate]:
     """The templates that suites use, by key: by suite, test and stage."""
-    templates = []
+    templates = {}
     for suite in suites:
         for test in suite.tests:
             for stage in (PLANNER, EDITOR):
                 if test.kind.is_made and stage.name in suite.stages:
-                    templates.append(AgentTemplate(suite, test, stage.name))
-    return {template.key: template for template in templates}
+                    template = AgentTemplate(suite, test, stage.name)
+                    templates[template.key] = template
+    return templates
 
 
 class _Name(StrictModel):
