@@ -37,12 +37,11 @@ class JsonReport(Report):
         panels = {panel.suite: panel_data(panel) for panel in session.panels}
         suites: dict[str, Json] = {}
         for suite in session.suites:
-            gate = session.decisions.get(suite)
             suites[suite] = {
                 "annotators": session.grounds_of(suite).annotators,
                 "judges": {},
                 "panel": panels.get(suite),
-                "gate": None if gate is None else decision_data(gate),
+                "gate": decision_data(session.decisions.get(suite)),
             }
         for (suite, judge), verdicts in session.verdicts.grouped("suite", "judge").items():
             of_tests = verdicts.where(~verdicts.derived)
@@ -56,9 +55,7 @@ class JsonReport(Report):
                 data = probability_data(probabilities)
                 figures["probabilities"] = {**data, "error": session.error}
             suites[suite]["judges"][judge or "default"] = figures
-        worst = session.decision
-        values: Json = {"format": 2}
-        values["decision"] = None if worst is None else decision_data(worst)
+        values: Json = {"format": 2, "decision": decision_data(session.decision)}
         if session.about:
             values["about"] = session.about
         values["suites"] = suites
@@ -125,8 +122,10 @@ def fields_of(value: object, *names: str) -> Json:
     return fields
 
 
-def decision_data(decision: Decision) -> Json:
-    """The decision with its figures and the cases, by id."""
+def decision_data(decision: Decision | None) -> Json | None:
+    """The decision with its figures and the cases, by id; None where nothing decides."""
+    if decision is None:
+        return None
     comparison = decision.comparison
     baseline = None
     if comparison is not None:

@@ -83,7 +83,6 @@ def judge_report(suite: Suite, name: str, session: Session) -> Json:
     for result in session.results_in(verdicts):
         if result.extra.reworded and not (result.is_accepted or result.spec.derived):
             reworded.setdefault(result.rubric_id, []).append(result.case_id)
-    decision = session.decisions.get(suite.name)
     return {
         "format": 2,
         "meta_data": {
@@ -96,7 +95,7 @@ def judge_report(suite: Suite, name: str, session: Session) -> Json:
         },
         "all_metrics": metrics,
         "statistics": section_data(section_of(verdicts, suite.name, name)),
-        "gate": None if decision is None else decision_data(decision),
+        "gate": decision_data(session.decisions.get(suite.name)),
         "panel": next(map(panel_data, session.panels), None),
         "reworded": reworded,
     }
