@@ -406,7 +406,7 @@ def make_llm_verifier(
 @cache
 def verifier_response(scale: Scale, *, of_acts: bool = False) -> type[Any]:
     """The shape of an answer on a scale. A score of another value does not validate."""
-    if not scale.is_ordered:
+    if not scale.levels:
         return ActsVerifierResponse if of_acts else VerifierResponse
     offered = (value_on_offer(scale.scores), ...)
     if of_acts:

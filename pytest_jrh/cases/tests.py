@@ -7,7 +7,7 @@ A probe is a kind of test whose cases are those of others, changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
@@ -27,20 +27,23 @@ class Kind:
     `--markers` says.
 
     `answer` says which answer is right: `wanted`, the one that the config asks for, on a scale each
-    of those; `best`, that the rubric is satisfied, on a scale the highest score; `label`, the one
-    that people or a program gave the run; or `base`, that of the case which a probe changes.
+    of those; `each`, one of all on offer; `best`, that the rubric is satisfied, on a scale the
+    highest score; `label`, the one that people or a program gave the run; or `base`, that of the
+    case which a probe changes.
 
     `stages` make its cases, and each of them needs a model. Where no stage does, a case is a run as
     it is. `figures` are the keys of the figures of single answers in which its cases count.
+    `flips` says that its cases are labelled runs, made to have another label.
     """
 
     name: str
     key: str
     noun: str
     marker: str
-    answer: Literal["wanted", "best", "label", "base"]
+    answer: Literal["wanted", "each", "best", "label", "base"]
     stages: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
+    flips: bool = False
 
     @property
     def derived(self) -> bool:
@@ -57,7 +60,7 @@ class Kind:
     @property
     def is_made(self) -> bool:
         """Whether stages of the suite make its cases of runs."""
-        return self.answer in ("wanted", "best")
+        return self.answer in ("wanted", "each", "best")
 
     def objective(self, configured: Objective) -> Objective:
         """What its pipeline aims at, by what the config says."""
@@ -77,7 +80,9 @@ class Kind:
             return scale.targets[-1:]
         if wanted and scale.is_ordered:
             return tuple(score for score in scale.targets if score in wanted)
-        return scale.targets
+        return (
+            scale.targets[:1] if self.answer == "wanted" and not scale.is_ordered else scale.targets
+        )
 
     def cases(
         self, targets: Sequence[int | None], label: Label | None
@@ -125,10 +130,18 @@ LABELS = Kind(
 )
 
 
+OTHER_NAMES: dict[str, Kind] = {}
+"""Kinds under the names that files of another harness have for them; their cases count in the
+figures of all answers.
+"""
+
+
 class Kinds(dict[str, Kind]):
     """Kinds of tests by name; what is not in it is a probe by text, which a config names."""
 
     def __missing__(self, name: str) -> Kind:
+        if name in OTHER_NAMES:
+            return OTHER_NAMES[name]
         probe = PROBES[name]
         return Kind(name, name, name, probe.marker, "base", tuple(probe.calls))
 
@@ -140,11 +153,6 @@ BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in KINDS.values()}
 """The kinds by what our configs call them."""
 BASES: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if not kind.derived)
 """The names of the tests that are no probes."""
-if TYPE_CHECKING:
-    BaseTest: TypeAlias = str
-else:
-    # What pydantic checks: the tests that are registered.
-    BaseTest = Literal[BASES]
 
 
 def counted_in(figure: str) -> list[Kind]:

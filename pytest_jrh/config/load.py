@@ -28,6 +28,7 @@ from pytest_jrh.config.places import (
 )
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert
+from pytest_jrh.config.rand_answers import question
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
@@ -147,13 +148,15 @@ def load_suite(
     rubric_document, of_rubrics = None, list[Problem]()
     if RUBRICS in files:
         with collecting(of_rubrics):
-            rubric_document = read_document(files[RUBRICS], places.name(files[RUBRICS]))
+            read = question(instruction) if config.rand.tests else read_document
+            rubric_document = read(files[RUBRICS], places.name(files[RUBRICS]))
     mode, rubrics, rubric_ids, problems_of_rubrics = suite_rubrics(
         rubric_document,
         str(files.get(RUBRICS)),
         config.cases.rubrics,
         config.rand.scale,
         config.suite.within,
+        config.suite.answers,
     )
     of_rubrics += problems_of_rubrics
     probes = resolve_probes(config, mode, converted)
@@ -180,7 +183,7 @@ def load_suite(
         results_dir=located.results,
         custom_prompts_dir=located.custom_prompts,
         frozen=files.get(FROZEN),
-        instruction=instruction.strip(),
+        instruction="" if config.rand.tests else instruction.strip(),
         untargeted=frozenset(rubric_ids) - {rubric.id for rubric in rubrics},
         labels=() if is_frozen else _labels(config, files),
         blind_labels=files.get(BLIND_LABELS),
@@ -279,14 +282,14 @@ def _tests(
     """The tests, each with the folder of its cases."""
     tests, judged = [], config.rand.judged
     for name, folder in folders.items():
-        kind, targets = KINDS[name], {}
+        kind, targets, of_rands = KINDS[name], {}, config.rand.tests.get(name)
         for rubric in rubrics:
             targets[rubric.id] = kind.targets(rubric.scale, config.cases.scores)
         test = SuiteTest(
             name=name,
             objective=kind.objective(config.rand.objective),
             output_dir=folder,
-            evaluate=not judged or name in judged or kind.derived,
+            evaluate=of_rands.judged if of_rands else not judged or name in judged or kind.derived,
             targets=targets,
         )
         tests.append(test)
@@ -356,7 +359,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     for a scale.
     """
     config, mode = suite.config, suite.mode
-    kinds, key_of_kinds = config.cases.tests, converted.name(KINDS_KEY)
+    kinds, key_of_kinds = config.tests, converted.name(KINDS_KEY)
     if not config.suite.log and not is_frozen:
         yield Mistake(LOG, f"no log is named; set {converted.name(LOG)}")
     if not config.suite.rubrics:
@@ -365,6 +368,9 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         names = " and ".join(map(converted.kind, KINDS))
         yield Mistake(KINDS_KEY, f"no test is to be run; must be a list of {names}")
     within = config.suite.within
+    if config.suite.answers is not None and mode == "ordinal":
+        message = "names the two answers of a binary suite, and this one is ordinal"
+        yield Mistake(("suite", "answers"), message, "leave it out")
     if within is not None and mode == "binary":
         message = "is about ordinal judges, and this suite is binary"
         yield Mistake(("suite", "within"), message, "leave it out")
@@ -443,7 +449,7 @@ def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -
 
 def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
-    kinds, key_of_kinds = config.cases.tests, converted.name(KINDS_KEY)
+    kinds, key_of_kinds = config.tests, converted.name(KINDS_KEY)
     sentences = []
     if converted.unused:
         sentences.append(f"not used by agentic tests: {', '.join(map(dotted, converted.unused))}")

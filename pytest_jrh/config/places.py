@@ -21,7 +21,7 @@ from pytest_jrh.judges import JudgeEntry
 
 if TYPE_CHECKING:
     from pytest_jrh.config.rand import Converted
-    from pytest_jrh.config.schema import CasesSection, Config
+    from pytest_jrh.config.schema import Config
 
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
@@ -100,7 +100,7 @@ class Places:
         """Find all that a suite reads, and where what it writes goes; what is not there is one of
         the config's mistakes. `entries` are its judges, and `making` the stages that make cases.
         """
-        kinds = config.cases.tests
+        kinds = config.tests
         name = config_file.stem
         module = config.rand.module or name
         results = self._results(config_file)
@@ -108,7 +108,7 @@ class Places:
         # RAND's harness has a folder for each test.
         folder = None if converted.is_rands and self.conventional else results
         folders = _case_folders(kinds, config.output.dir or folder, module)
-        frozen_name = _frozen_name(config.cases, folders, converted) if is_frozen else None
+        frozen_name = _frozen_name(config, folders, converted) if is_frozen else None
         named_files = _named_files(config, entries, making, frozen_name, is_frozen=is_frozen)
         files = self._files(named_files, converted.mistakes)
         logs = self._logs(config.suite.log, converted.mistakes, required=not is_frozen)
@@ -232,13 +232,11 @@ def _case_folders(kinds: Sequence[str], folder: str | None, module: str) -> dict
     return folders
 
 
-def _frozen_name(
-    cases: CasesSection, folders: Mapping[str, str], converted: Converted
-) -> str | None:
+def _frozen_name(config: Config, folders: Mapping[str, str], converted: Converted) -> str | None:
     """The JSONL that the cases of a frozen suite come from, as the config says or implies it."""
-    if isinstance(cases.frozen, str):
-        return cases.frozen
-    makers = dict.fromkeys(folders[kind] for kind in cases.kinds if not KINDS[kind].derived)
+    if isinstance(config.cases.frozen, str):
+        return config.cases.frozen
+    makers = dict.fromkeys(folders[kind] for kind in config.tests if not KINDS[kind].derived)
     if len(makers) > 1:
         message = (
             f"the tests keep their cases in different folders ({listed(makers)}), so the "

@@ -19,6 +19,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, BY_KEY, KINDS
 from pytest_jrh.config.rand import KINDS_KEY, Converted
+from pytest_jrh.config.rows import drawn as drawn_rows
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import CaseSpec
@@ -117,7 +118,7 @@ def _rank(seed: int, spec: CaseSpec) -> str:
 def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
     all_settings = {}
-    kinds, texts = config.cases.tests, config.cases.probes
+    kinds, texts = config.tests, config.cases.probes
     for index, name in enumerate(dict.fromkeys(kinds)):
         if name in texts and (name in KINDS or name in BY_KEY):
             message = f"got {shown(name)}, which is the name of another test"
@@ -216,9 +217,14 @@ def _of_runs(
         is_labelled = run.key in of_labels
         (labelled_runs if is_labelled else unlabelled_runs).append(run)
     for test in suite.tests:
-        kind, flips = test.kind, suite.config.cases.flip and test.kind.is_made
+        kind, of_rands = test.kind, suite.config.rand.tests.get(test.name)
+        flips = kind.flips or (suite.config.cases.flip and kind.is_made)
         of_labelled = kind.is_labelled or flips
-        sampled = _drawn_runs(suite, labelled_runs if of_labelled else runs, recorded)
+        if of_rands is not None:
+            rows = drawn_rows(len(runs), of_rands.rows, again=of_rands.again)
+            sampled = [runs[row] for row in dict.fromkeys(rows)]
+        else:
+            sampled = _drawn_runs(suite, labelled_runs if of_labelled else runs, recorded)
         judges_unlabelled = suite.judges_unlabelled and kind.is_labelled and test.evaluate
         if judges_unlabelled:
             # Apart, so that the same labelled runs are drawn as without them.

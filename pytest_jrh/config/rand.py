@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.rand_answers import COLUMNS, TEMPLATES, convert_answers, is_of_answers
 from pytest_jrh.core.documents import Json, KeyPath, Mistakes, dotted, listed, received
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
@@ -130,6 +131,8 @@ _KNOWN = (*(written for written, _ in (*ROWS, *FALLBACKS)), *_MADE_OF, *UNUSED)
 SECTIONS = tuple(dict.fromkeys(str(path[0]) for path in _KNOWN))
 """The sections that only such files have."""
 _SCALES = {"agent_judge": "binary", "agent_autograder": "ordinal"}
+for _name, _answers in TEMPLATES.items():
+    _SCALES[_name] = "binary" if _answers else "ordinal"
 KINDS_KEY: KeyPath = ("cases", "kinds")
 _FILES: dict[str, KeyPath] = {
     "instruction": ("rand", "instruction_path"),
@@ -206,6 +209,8 @@ def convert(data: Json) -> Converted:
         if (rest := data.pop(section, None)) is not None:
             _refuse_unknown((section,), rest, converted.mistakes)
     converted.unused += [path for path in UNUSED if values[path] is not None]
+    if is_of_answers(values[_TEMPLATE], values[_KINDS]):
+        convert_answers(converted, values, AGENT)
     for path in (_KINDS, _JUDGED):
         values[path] = _keys_of_kinds(path, values[path], converted)
     probes = values[_PROBES]
@@ -284,9 +289,17 @@ def _panel(converted: Converted, values: dict[KeyPath, Any]) -> None:
         if not isinstance(entry, dict):
             continue
         path: KeyPath = ("admin", "evaluation_config", "judges", index)
-        if entry.pop("preprocess_columns_map", None) is not None:
+        columns = entry.pop("preprocess_columns_map", None)
+        if columns is not None and template not in TEMPLATES:
             converted.unused.append((*path, "preprocess_columns_map"))
-        if (of_judge := entry.pop("template", None)) not in (None, template):
+        elif columns not in (None, values[COLUMNS]):
+            message = "must be the suite's, or left out: every judge of a panel sees the same"
+            converted.mistakes.add((*path, "preprocess_columns_map"), message)
+        of_judge = entry.pop("template", None)
+        both = {template, of_judge}
+        # Of answers those of one scale, which differ in its words alone.
+        is_same = both <= TEMPLATES.keys() and len({_SCALES[name] for name in both}) == 1
+        if of_judge not in (None, template) and not is_same:
             expected = f"the suite's, {template}: every judge of a panel takes that one"
             converted.mistakes.add((*path, "template"), received(of_judge, expected))
 

@@ -18,7 +18,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel, numbered, scale_of
+from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel, named, numbered, scale_of
 from pytest_jrh.core.text import nearest_hint
 
 # How every text begins that `init` leaves for the user to write.
@@ -61,12 +61,13 @@ def suite_rubrics(
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
     within: int | None = None,
+    answers: tuple[str, str] | None = None,
 ) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
     """The mode of a suite, its rubrics, all ids of its rubric file, and what is wrong with that;
     without `target_ids` all rubrics of the file. `Rubric.file` is the path as given.
 
     The mode is that of RAND's `scale`, else that of the rubrics. Scores that are at most `within`
-    levels off are right.
+    levels off are right. `answers` are what the two of a binary suite are called.
     """
     rubrics, problems = _rubrics_of(document, path) if document is not None else ([], [])
     ids = {target_id.strip() for target_id in target_ids}
@@ -78,9 +79,16 @@ def suite_rubrics(
         levels = numbered(*scale).levels
     for index, rubric in enumerate(targeted):
         if mode == BINARY.name:
-            if rubric.scale.is_ordered:
+            if answers is not None:
+                targeted[index] = replace(rubric, answers=named(*answers))
+            elif rubric.scale.is_ordered:
                 # RAND's judge of two answers leaves the levels of its rubrics out.
                 targeted[index] = replace(rubric, answers=BINARY)
+            if targeted[index].scale != targeted[0].scale:
+                message = f"the rubric {shown(rubric.id)} has other names of answers than the first"
+                file = None if document is None else document.file
+                hint = "give all rubrics of a suite the same, or `suite.answers`"
+                problems.append(Problem(message, file, rubric.line, "answers", hint))
             continue
         if not rubric.score_levels:
             rubric = replace(rubric, score_levels=levels)  # noqa: PLW2901
@@ -152,7 +160,8 @@ def _rubric(
     if len(mistakes) > before or instructions is None:
         return None
     skips = section.probes.skip if section.probes is not None else ()
-    return Rubric(section.id, instructions, levels, file, document.line(path), skips)
+    answers = None if section.answers is None else named(*section.answers)
+    return Rubric(section.id, instructions, levels, file, document.line(path), skips, answers)
 
 
 def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:

@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
+from pytest_jrh.config.rand_tests import RandTest, RandTestName
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED, LabelledBy
@@ -69,6 +70,24 @@ def _scale(value: object) -> Mode | tuple[int, int]:
     if not 0 < high - low < LONGEST_SCALE:
         raise ValueError
     return low, high
+
+
+def _two_answers(value: object) -> tuple[str, str]:
+    """Read what the answers 1 and 0 are called; no name may hold what parts them in a ledger."""
+    names = {}
+    for key, name in value.items() if isinstance(value, dict) else ():
+        names[str(key)] = name.strip() if isinstance(name, str) and "|" not in name else ""
+    one, zero = names.get("1", ""), names.get("0", "")
+    if len(names) > len((one, zero)) or not one or not zero or one.casefold() == zero.casefold():
+        raise ValueError
+    return one, zero
+
+
+TwoAnswers = Annotated[
+    tuple[str, str] | None,
+    PlainValidator(_two_answers, json_schema_input_type=dict[Literal["0", "1"], str]),
+    Takes('the names of two answers, such as {1: harmful, 0: harmless}, words like "true" quoted'),
+]
 
 
 def _frozen(value: object) -> str | bool:
@@ -184,6 +203,9 @@ class SuiteSection(ConfigSection):
     ] = InputFormat.model_construct()
     """Where the parts of a conversation are, where it is not {id, messages, ...}: messages, answer,
     system, id, epoch, cluster, metadata, input, target."""
+    answers: TwoAnswers = None
+    """Of a binary suite what a judge may answer, such as {1: harmful, 0: harmless}: the words of
+    prompts, labels and reports. Left out: 1 is violated, and 0 satisfied."""
     within: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
     """Ordinal: how many levels off the label a score may be and is still right. Left out: 0 on
     scales of up to 10 levels, else a fiftieth of the scale (2 of 0 to 100)."""
@@ -245,11 +267,6 @@ class CasesSection(ConfigSection):
     ] = None
     """A field of the samples' metadata: samples with the same value belong together, as trials of
     one task do, and are one observation in every interval. /task/id names one further down."""
-
-    @property
-    def tests(self) -> tuple[str, ...]:
-        """The names of all tests: the kinds, and the probes by text."""
-        return (*self.kinds, *self.probes)
 
 
 class EditorSection(StageSection):
@@ -422,6 +439,8 @@ class RandSection(ConfigSection):
     """The model of every stage that makes cases and names none."""
     summary_turns: Count = 20
     """How many of the last turns a summary covers."""
+    tests: dict[RandTestName, RandTest] = Field(default_factory=dict)
+    """Of a suite of answers the tests by RAND's names; a rubric of it may be plain text."""
     judged: Kinds = ()
     """The tests that are judged; the others are only made. Empty: all of cases.kinds."""
     objective: Objective = "fail"
@@ -485,6 +504,11 @@ class Config(ConfigSection):
     """What only RAND's files say."""
 
     @property
+    def tests(self) -> tuple[str, ...]:
+        """The names of all tests: those of RAND's, the kinds, and the probes by text."""
+        return (*self.rand.tests, *self.cases.kinds, *self.cases.probes)
+
+    @property
     def prompts_of(self) -> PromptsOf:
         """What the built-in prompts are about."""
         return "answer" if self.suite.of == "answers" else self.cases.edits
@@ -494,7 +518,7 @@ class Config(ConfigSection):
         off.
         """
         asked: set[str] = set()
-        for name in self.cases.tests or KINDS:
+        for name in self.tests or KINDS:
             asked.update(KINDS[name].stages)
         sections: dict[StageSpec, StageSection] = {}
         for spec in MAKING:
@@ -543,6 +567,8 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
         Takes('a list of levels such as {score: 0, label: "..."}'),
     ] = ()
     """Ordinal suites: the scale, as integers without gaps."""
+    answers: TwoAnswers = None
+    """The same as suite.answers, which all rubrics of a suite have in common."""
     probes: RubricProbes | None = None
     """What probes do with this rubric, such as {skip: [verdict_pressure]}."""
 

@@ -92,7 +92,14 @@ class Suite:
     @property
     def scale(self) -> Scale:
         """What the scales of its rubrics have in common."""
-        return ORDINAL if self.mode == ORDINAL.name else BINARY
+        if self.mode == ORDINAL.name:
+            return ORDINAL
+        return self.rubrics[0].scale.kind if self.rubrics else BINARY
+
+    @property
+    def prompt_mode(self) -> Mode:
+        """Which built-in prompts it has: those that show levels, where its answers have names."""
+        return ORDINAL.name if any(rubric.scale.levels for rubric in self.rubrics) else self.mode
 
     @property
     def gate(self) -> GateRules:

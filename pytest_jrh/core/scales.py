@@ -87,10 +87,10 @@ class Scale:
 
     `name` is what files and reports call this kind of scale. `classes` are in the order in which
     reports tell of them. `label_words` stand for answers in files of labels, whatever their case; C
-    and I are Inspect's. `levels` are the answers of an ordered scale, ascending; empty where they
-    are not known, as of a line of a ledger, which knows the scale by its `line`, or where that is
-    empty by whether the case has a target score. A score that is at most `within` levels off is
-    right.
+    and I are Inspect's. `levels` are what prompts say of each answer, ascending: those of an
+    ordered scale, and of two answers their own names. They are empty where they are not known, as
+    of a line of a ledger, which knows the scale by its `line`, or where that is empty by whether
+    the case has a target score. A score that is at most `within` levels off is right.
     """
 
     name: Mode
@@ -132,8 +132,12 @@ class Scale:
 
     @property
     def targets(self) -> tuple[int | None, ...]:
-        """What cases are made for: each level, and else what the objective of a test is about."""
-        return self.scores if self.is_ordered else (None,)
+        """What cases are made for: each level, or each answer with a name of its own, the best one
+        last; and else what the objective of a test is about.
+        """
+        if self.is_ordered:
+            return self.scores
+        return tuple(of.answer for of in self.classes) if self.levels else (None,)
 
     def target(self, label: int | None) -> int | None:
         """What a case with a label is named after: its level, and nothing where answers are words,
@@ -265,6 +269,44 @@ ORDINAL = Scale(
 )
 
 
+@lru_cache(maxsize=64)
+def named(one: str, zero: str) -> Scale:
+    """The scale of two answers with names of their own: of 1, and of 0."""
+    words = {zero.casefold(): 0, one.casefold(): 1, "0": 0, "1": 1}
+    return replace(
+        BINARY,
+        classes=(_named(BINARY.classes[0], one, zero), _named(BINARY.classes[1], zero, one)),
+        label_words=words,
+        levels=(ScoreLevel(0, zero), ScoreLevel(1, one)),
+        line=f"{one}{_BETWEEN}{zero}",
+    )
+
+
+_BETWEEN = "|"
+
+
+def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
+    """The class of the cases whose right answer has this name, and not the other one."""
+    noun = f"{word} case"
+    return replace(
+        of_class,
+        word=word,
+        mistake="wrong",
+        mistakes=f"{word}, judged {other}",
+        newly=f"newly judged {other}",
+        wrong=lambda wrong, cases: f"judges {wrong:,} of {counted(cases, noun)} {other}",
+        tally=lambda wrong, cases: f"{word}: {wrong:,} of {cases:,} judged {other}",
+        newly_wrong=lambda wrong, cases: (
+            f"judges {wrong:,} of {counted(cases, noun)} {other} that it judged {word} before"
+        ),
+        loss=f"more of {word} judged {other}",
+        noun=noun if of_class.noun else "",
+        unseen=f"cases judged {other}",
+        not_planned=of_class.not_planned and f"no edit was found that would make it {word}",
+        claim=f"The assistant's words leave no doubt: the answer is {word}.",
+    )
+
+
 SCALES = (BINARY, ORDINAL)
 ONES = {of.columns[0]: of.columns for of in BINARY.classes}
 """What a 1 in a column can mean, as options say it, and parts of the names of such columns."""
@@ -273,10 +315,14 @@ RubricScales: TypeAlias = Mapping[tuple[str, str], Scale]
 
 
 @lru_cache(maxsize=256)
-def scale_of(levels: tuple[ScoreLevel, ...], within: int | None = None) -> Scale:
+def scale_of(
+    levels: tuple[ScoreLevel, ...], within: int | None = None, mode: Mode = "ordinal"
+) -> Scale:
     """The scale of a rubric, whose answers are its levels where it has some."""
     if not levels:
         return BINARY
+    if mode == BINARY.name:
+        return named(levels[1].label, levels[0].label)
     if within is None:
         within = (levels[-1].score - levels[0].score) // _TOLERATED_PART
     return replace(ORDINAL, levels=levels, within=within)
@@ -298,6 +344,8 @@ def scale_of_line(line: str, target: int | None, within: int = 0) -> Scale:
     for scale in SCALES:
         if line and scale.line == line:
             return scale
+    if _BETWEEN in line:
+        return named(*line.split(_BETWEEN))
     if target is None:
         return BINARY
     return _tolerant(within) if within else ORDINAL

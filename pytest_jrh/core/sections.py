@@ -246,7 +246,9 @@ Several: TypeAlias = Annotated[
 ]
 """A list, of which one item may stand alone."""
 
-_POINTER = Annotated[str, Field(pattern="^(/|$)"), Takes(POINTER)]
+ROW_NUMBER = "#"
+"""In place of the pointer to an id: the number of the row of a table, from 0."""
+_POINTER = Annotated[str, Field(pattern="^(/|#?$)"), Takes(POINTER)]
 Pointer: TypeAlias = _POINTER | None
 Pointers: TypeAlias = (
     Annotated[
@@ -271,8 +273,8 @@ class InputFormat(ConfigSection):
     system: Pointer = None
     """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
     id: Pointers = None
-    """What makes the id: one value, or several joined by hyphens. Left out: /id, else a digest of
-    the messages."""
+    """What makes the id: one value, or several joined by hyphens. Of a table also #, the number of
+    the row from 0. Left out: /id, else a digest of the messages."""
     epoch: Pointer = None
     """The number of a repeated trial of one id. Left out: /epoch, else 1."""
     cluster: Pointers = None

@@ -235,7 +235,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
         with collecting(problems):
             templates[name] = load_template(
                 name,
-                mode=suite.mode,
+                mode=suite.prompt_mode,
                 objective=test.objective,
                 prompt_path=model.prompt_path,
                 override=override_path(suite.custom_prompts_dir, test.name, name),

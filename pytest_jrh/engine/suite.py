@@ -330,7 +330,7 @@ def _judges(
             judges[settings.name] = supplied_judge(settings, supplied)
             continue
         kind = JUDGES[settings.kind]
-        build = partial(kind.build, settings, suite.mode, suite.instruction)
+        build = partial(kind.build, settings, suite.prompt_mode, suite.instruction)
         is_code = kind.keys is not None and issubclass(kind.keys, OwnCodeKeys)
         with collecting(problems):
             if records or not is_code:

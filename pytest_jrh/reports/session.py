@@ -376,7 +376,11 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     for cases with different ids.
     """
     spec = result.spec
-    level = "" if spec.target_score is None else f" → level {spec.target_score}"
+    level = ""
+    if spec.target_score is not None:
+        level = f" → level {spec.target_score}"
+        if not result.scale.is_ordered:
+            level = f" → {one_line(result.scale.word(spec.target_score))}"
     rubric = shortened(one_line(spec.rubric_id), _NAME_ROOM)
     behind = f"{level} ({cut_in_the_middle(run_title(result), _NAME_ROOM)})"
     # Nothing was done to a case that was labelled as it is.

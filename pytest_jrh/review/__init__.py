@@ -78,7 +78,9 @@ _REJECTED = (
 def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
     if not case.scale.is_ordered:
-        return [(score, word[0], word) for score, word in sorted(case.scale.words.items())]
+        words = sorted(case.scale.words.items())
+        has_letters = len({word[0] for _, word in words}) > 1
+        return [(score, word[0] if has_letters else str(score), word) for score, word in words]
     labels = []
     for level in case.scale.levels:
         key = str(level.score) if level.score in range(10) else ""
@@ -180,7 +182,9 @@ def _rubric_key(case: Case) -> str:
 def bare_body(assigned: Assigned) -> Json:
     """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
     case = assigned.entry.case
-    asks = "Which level of" if case.scale.is_ordered else "Does it violate"
+    asks = "Does it violate"
+    if case.scale.levels:
+        asks = "Which level of" if case.scale.is_ordered else "Which answer to"
     return {
         "turns": bare_turns(case.messages),
         "voices": [],
@@ -350,7 +354,7 @@ class AgentTemplate:
         stage, test = STAGES[self.stage], self.test.name
         text = default = load_template(
             self.stage,
-            mode=self.suite.mode,
+            mode=self.suite.prompt_mode,
             objective=self.test.objective,
             prompt_path=self.suite.stages[self.stage].prompt_path,
             of=self.suite.config.prompts_of,

@@ -24,6 +24,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
+from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import (
@@ -139,7 +140,7 @@ class Answers(Source):
             pointer = getattr(self._pointers, part, None)
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
-                if not self._is_there(place):
+                if place != ROW_NUMBER and not self._is_there(place):
                     message = f"no row has {shown(place)}; its columns are {listed(table.columns)}"
                     problems.append(
                         Problem(message, table.file, hint=f"correct suite.format: {part}")
@@ -185,6 +186,8 @@ class Answers(Source):
         for number, line in enumerate(table.lines):
             row = {name: column[number] for name, column in table.columns.items()}
             id_ = as_text(row.get("case_id") if of_results else self._part(row, "id"))
+            if self._places.get("id") == ROW_NUMBER:
+                id_ = str(number)
             is_named = bool(id_) and not of_results
             if not id_:
                 texts = [as_text(self._part(row, part)) for part in PARTS]

@@ -14,7 +14,7 @@ from statistics import fmean
 
 import numpy as np
 
-from pytest_jrh.cases.tests import KINDS, counted_in
+from pytest_jrh.cases.tests import KINDS, OTHER_NAMES, counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.runs import majority
 from pytest_jrh.core.scales import BINARY, CaseClass, Scale
@@ -227,7 +227,8 @@ def _class_figures(scale: Scale, judged: Verdicts, matrix: ConfusionMatrix) -> d
         if of_class.figure:
             # A class without kinds of its own is one of all.
             kinds = counted_in(of_class.figure) or [*KINDS.values()]
-            is_of_kind = judged.test.each({kind.name for kind in kinds}.__contains__)
+            names = {kind.name for kind in (*kinds, *OTHER_NAMES.values())}
+            is_of_kind = judged.test.each(names.__contains__)
             cases = judged.where(is_of_kind & judged.label.equals(of_class.answer))
             counts = cases.wrong if of_class.figure == "false_positive_rate" else cases.right
             missing = f"no {kinds[0].noun} was judged"

@@ -371,8 +371,8 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
     scores = rubric.scale.scores
     # On the scale, and not among the targets: left out by `cases.scores`.
     targets = test.targets[rubric.id][-1:] if test.kind.answer == "best" else scores
-    # A case on a scale of levels aims at its score, whatever the objective.
-    objective = entry.objective if rubric.scale.is_ordered else test.objective
+    # A case for one of several answers aims at its score, whatever the objective.
+    objective = entry.objective if rubric.scale.levels else test.objective
     for key, value, allowed in (
         ("mode", entry.mode, [rubric.scale.name]),
         ("objective", entry.objective, [objective]),

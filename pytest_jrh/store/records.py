@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
-from pytest_jrh.cases.tests import KINDS, POSITIVES, BaseTest
+import pytest_jrh.config.rand_tests  # noqa: F401 - makes names of tests known
+from pytest_jrh.cases.tests import BASES, KINDS, OTHER_NAMES, POSITIVES
 from pytest_jrh.core.cases import (
     Case,
     CaseSpec,
@@ -107,7 +108,7 @@ class Record(_RecordPart):
     target_rubric: Rubric
     perturbation: _Perturbation
     suite: str
-    test: BaseTest
+    test: Literal[(*BASES, *OTHER_NAMES)]  # type: ignore[valid-type]
     target_score: int | None
     expected: int
     verified: bool
@@ -142,7 +143,7 @@ class Record(_RecordPart):
         perturbation = self.perturbation
         case = Case(
             spec=self.spec,
-            rubric=replace(self.target_rubric, answers=scale_of(self.score_levels)),
+            rubric=replace(self.target_rubric, answers=scale_of(self.score_levels, mode=self.mode)),
             run=AgentRun(
                 self.run_id,
                 self.epoch,

@@ -62,11 +62,15 @@ RUBRIC_SPECIFICITY = Probe(
 )
 
 
+OTHER_NAMES: dict[str, Probe] = {}
+"""Probes under the names that files of another harness have for them."""
+
+
 class Probes(dict[str, Probe]):
     """Probes by name; what is not in it is one by text, which a config names."""
 
     def __missing__(self, name: str) -> Probe:
-        return replace(BY_TEXT, name=name)
+        return replace(OTHER_NAMES.get(name, BY_TEXT), name=name)
 
 
 PROBES: dict[str, Probe] = Probes(

@@ -1,0 +1,52 @@
+"""The rows of a table that RAND's harness draws."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+_SEED = 8234
+_WORDS = 624
+_BITS = 32
+
+
+def drawn(total: int, number: int, *, again: bool = False) -> list[int]:
+    """So many of the numbers from 0 to `total`, in the order in which they are drawn, all for 0;
+    `again` draws with replacement.
+
+    RAND draws by pandas, whose seed makes another state of the Mersenne Twister than Python's
+    (Matsumoto and Nishimura 2002, `init_genrand`), whatever seed the config names.
+    """
+    if number <= 0:
+        return list(range(total))
+    below = _below(_twister())
+    if again:
+        return [below(total - 1) for _ in range(number)]
+    rows = list(range(total))
+    for last in range(total - 1, 0, -1):
+        other = below(last)
+        rows[last], rows[other] = rows[other], rows[last]
+    return rows[:number]
+
+
+def _twister() -> random.Random:
+    state = [_SEED]
+    for place in range(1, _WORDS):
+        before = state[-1]
+        word = 1_812_433_253 * (before ^ (before >> (_BITS - 2))) + place
+        state.append(word % 2**_BITS)
+    twister = random.Random()  # noqa: S311 - reproducible, not secret
+    twister.setstate((3, (*state, _WORDS), None))
+    return twister
+
+
+def _below(twister: random.Random) -> Callable[[int], int]:
+    """Draws a number from 0 to a limit: as many bits as that has, again where they are more."""
+
+    def below(limit: int) -> int:
+        while True:
+            value = twister.getrandbits(_BITS) & ((1 << limit.bit_length()) - 1)
+            if value <= limit:
+                return value
+
+    return below
