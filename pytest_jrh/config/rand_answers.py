@@ -5,8 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_jrh.config.converted import (
+    AGENT,
+    COLUMNS,
+    DEBUG,
+    JUDGED,
+    PARAMS,
+    RUN,
+    TEMPLATE,
+    Converted,
+    key_path,
+)
 from pytest_jrh.config.rand_tests import (
     FLIP,
     NAMES,
@@ -31,29 +42,15 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.text import nearest_hint
 
-if TYPE_CHECKING:
-    from pytest_jrh.config.rand import Converted
-
-_ADMIN = "admin"
-_DATA: KeyPath = (_ADMIN, "dataset_config")
-_EVALUATION: KeyPath = (_ADMIN, "evaluation_config")
-_TESTS: KeyPath = (_ADMIN, "perturbation_config")
-_MAKING: KeyPath = ("synthetic_data_params",)
-TEMPLATE: KeyPath = (*_EVALUATION, "template")
-COLUMNS: KeyPath = (*_TESTS, "preprocess_columns_map")
-_PARAMS: KeyPath = (*_DATA, "default_params")
-_DEBUG: KeyPath = (_ADMIN, "test_debug_mode")
-_SELF_LABELLED: KeyPath = (*_DATA, "use_original_data_as_expected")
-_REFERENCE: KeyPath = (*_EVALUATION, "aggregation_reference_column")
-_RUN: KeyPath = (*_TESTS, "tests_to_run")
-_JUDGED: KeyPath = (*_EVALUATION, "tests_to_evaluate")
-_VERIFIER: KeyPath = (*_MAKING, "validation_model_name")
-_ROWS: KeyPath = (*_MAKING, "target_num_per_bucket")
-_ROWS_OF_ORDINAL: KeyPath = (*_MAKING, "sample_num_from_orig")
-_EXAMPLES: KeyPath = (*_MAKING, "num_seed_examples_per_generation")
-_SEED: KeyPath = (*_MAKING, "seed")
-_STABILITY: KeyPath = ("test_stochastic_stability_config",)
-_USED = (COLUMNS, _DEBUG, _SELF_LABELLED, _REFERENCE, _VERIFIER, _ROWS, _EXAMPLES, _STABILITY)
+_SELF_LABELLED = key_path("admin.dataset_config.use_original_data_as_expected")
+_REFERENCE = key_path("admin.evaluation_config.aggregation_reference_column")
+_VERIFIER = key_path("synthetic_data_params.validation_model_name")
+_ROWS = key_path("synthetic_data_params.target_num_per_bucket")
+_ROWS_OF_ORDINAL = key_path("synthetic_data_params.sample_num_from_orig")
+_EXAMPLES = key_path("synthetic_data_params.num_seed_examples_per_generation")
+_SEED = key_path("synthetic_data_params.seed")
+_STABILITY = key_path("test_stochastic_stability_config")
+_USED = (COLUMNS, DEBUG, _SELF_LABELLED, _REFERENCE, _VERIFIER, _ROWS, _EXAMPLES, _STABILITY)
 
 TEMPLATES: Mapping[str, Json] = {
     "single_judge": {"1": "true", "0": "false"},
@@ -91,20 +88,22 @@ def question(note: str) -> Callable[[Path, str], Document]:
     return read
 
 
-def convert_answers(converted: Converted, values: dict[KeyPath, Any], agent: str) -> None:
+def convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> None:
     """Place the keys of a file about answers that mean something else in one about agents, whose
     section is left out.
     """
     given = dict(values)
-    of_agents = [path for path in values if path[0] == agent]
-    for path in (_RUN, _JUDGED, _ROWS_OF_ORDINAL, _SEED, *of_agents):
+    of_agents = [path for path in values if path[0] == AGENT]
+    for path in (RUN, JUDGED, _ROWS_OF_ORDINAL, _SEED, *of_agents):
         values[path] = None
     unused = [path for path in converted.unused if path not in (*_USED, *of_agents)]
     if given[_SEED] is not None:
         unused.append(_SEED)
     if any(given[path] is not None for path in of_agents):
-        unused.append((agent,))
+        unused.append((AGENT,))
     converted.unused = unused
+    if given[TEMPLATE] not in TEMPLATES:
+        values[TEMPLATE] = None
     _place_scale(converted, given)
     _refuse(converted, given)
     _place_columns(converted, given)
@@ -125,7 +124,7 @@ def _place_scale(converted: Converted, given: Mapping[KeyPath, Any]) -> None:
         converted.mistakes.add(TEMPLATE, message)
         return
     converted.put(TEMPLATE, ("suite", "of"), "answers")
-    params = given[_PARAMS] if isinstance(given[_PARAMS], dict) else {}
+    params = given[PARAMS] if isinstance(given[PARAMS], dict) else {}
     known = {"instruction"}
     answers = TEMPLATES[template]
     if answers:
@@ -140,13 +139,13 @@ def _place_scale(converted: Converted, given: Mapping[KeyPath, Any]) -> None:
     else:
         known |= {"lowest_score", "highest_score"}
         for name in sorted(known - params.keys() - {"instruction"}):
-            converted.mistakes.add((*_PARAMS, name), "is missing; must be an end of the scale")
+            converted.mistakes.add((*PARAMS, name), "is missing; must be an end of the scale")
     for name in params:
         if name == "rubric":
             message = "the rubric is a file: name it in default_params_path"
-            converted.mistakes.add((*_PARAMS, name), message)
+            converted.mistakes.add((*PARAMS, name), message)
         elif name not in known:
-            converted.unused.append((*_PARAMS, name))
+            converted.unused.append((*PARAMS, name))
 
 
 def _refuse(converted: Converted, given: Mapping[KeyPath, Any]) -> None:
@@ -155,9 +154,9 @@ def _refuse(converted: Converted, given: Mapping[KeyPath, Any]) -> None:
         message = "got true; the judge would label its own cases, and always be right"
         hint = f"name the column of the labels in {dotted((*COLUMNS, _LABEL))}"
         converted.mistakes.add(_SELF_LABELLED, message, hint)
-    if given[_DEBUG] is True:
+    if given[DEBUG] is True:
         message = "got true; every answer would be 0, without a call"
-        converted.mistakes.add(_DEBUG, message, "pytest --jrh-plan says which calls there would be")
+        converted.mistakes.add(DEBUG, message, "pytest --jrh-plan says which calls there would be")
 
 
 def _place_columns(converted: Converted, given: Mapping[KeyPath, Any]) -> None:
@@ -192,12 +191,12 @@ def _place_tests(converted: Converted, given: Mapping[KeyPath, Any]) -> None:
     user's own as probes by text.
     """
     own: dict[str, Json] = {}
-    names = _names(converted, _RUN, given[_RUN], own)
-    judged = _names(converted, _JUDGED, given[_JUDGED], own)
+    names = _names(converted, RUN, given[RUN], own)
+    judged = _names(converted, JUDGED, given[JUDGED], own)
     for index, name in enumerate(judged):
         if name not in names:
-            message = f"got {name}, which is not in {dotted(_RUN)} ({listed(names)})"
-            converted.mistakes.add((*_JUDGED, index), message, f"add {name} there")
+            message = f"got {name}, which is not in {dotted(RUN)} ({listed(names)})"
+            converted.mistakes.add((*JUDGED, index), message, f"add {name} there")
     rows = given[_ROWS]
     of_ordinal = {"rows": given[_ROWS_OF_ORDINAL], "again": True}
     stability = _stability(converted, given[_STABILITY])
@@ -219,14 +218,14 @@ def _place_tests(converted: Converted, given: Mapping[KeyPath, Any]) -> None:
             continue
         if not is_judged:
             message = f"leaves out {name}, whose cases are made to be judged"
-            converted.mistakes.add(_JUDGED, message, f"add it, or leave it out of {dotted(_RUN)}")
+            converted.mistakes.add(JUDGED, message, f"add it, or leave it out of {dotted(RUN)}")
         # What a probe changes are the rows as they are.
         tests.setdefault(UNCHANGED, sections[UNCHANGED])
         section = own.get(name) or {"instruction": instruction(name)}
         texts[name] = {**section, "of": [UNCHANGED], "max_cases": rows or _ALL}
         converted.written["cases", "probes", name, "max_cases"] = _ROWS
-    converted.put(_RUN, ("rand", "tests"), tests or None)
-    converted.put(_RUN, ("cases", "probes"), texts or None)
+    converted.put(RUN, ("rand", "tests"), tests or None)
+    converted.put(RUN, ("cases", "probes"), texts or None)
     if ORDINAL in names:
         converted.put(_EXAMPLES, ("cases", "examples"), given[_EXAMPLES])
 

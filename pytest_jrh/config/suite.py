@@ -126,10 +126,11 @@ class Suite:
                 tests.append(test)
         return tuple(tests)
 
-    def repeats_of(self, judge: str | None) -> int:
-        """How often a judge judges each case; a lone judge has no name."""
-        [repeats] = (entry.repeats for entry in self.judges if entry.name == (judge or None))
-        return repeats
+    def repeats_of(self, spec: CaseSpec) -> int:
+        """How often a judge judges a case; a lone judge has no name."""
+        of_rands = self.config.rand.tests.get(spec.test)
+        [repeats] = (entry.repeats for entry in self.judges if entry.name == (spec.judge or None))
+        return (of_rands and of_rands.repeats) or repeats
 
 
 @frozen

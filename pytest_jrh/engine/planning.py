@@ -93,7 +93,7 @@ async def surveyed(
     if not ended and can_be_made:
         to_make = _making(attempt, ready)
         if judge is not None and can_be_judged:
-            repeats = judge.settings.repeats - len(attempt.verdicts)
+            repeats = ready.suite.repeats_of(spec) - len(attempt.verdicts)
             calls = judge.calls.times(repeats, repeats)
             # There may be no case of a probe: models are asked whether there is one.
             is_sure = attempt.case is not None or not _asking(spec)

@@ -262,7 +262,7 @@ class CaseRunner:
         if said and judge.models and not judge.runs_code:
             self.calls.say(f"suite {spec.suite}: {said}")
         async with self.calls.tape(attempt, ready, judging=True) as tape:
-            await to_its_end(tape, self._repeats(attempt, case, judge, tape))
+            await to_its_end(tape, self._repeats(attempt, ready, judge, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
         if self._settings.ask and not spec.variant and judge.models:
@@ -272,7 +272,9 @@ class CaseRunner:
             self._settings.review.judged(case, attempt.verdicts)
         attempt.scores = tuple(verdict.score for verdict in attempt.verdicts)
 
-    async def _repeats(self, attempt: Attempt, case: Case, judge: SuiteJudge, tape: Tape) -> None:
+    async def _repeats(
+        self, attempt: Attempt, ready: ReadySuite, judge: SuiteJudge, tape: Tape
+    ) -> None:
         """Judge a case so often, each time with recordings of its own on the one tape.
 
         One repeat after another: cases are judged side by side already, and what comes after a
@@ -281,7 +283,9 @@ class CaseRunner:
         the first repeat without a verdict; those before it stay recorded, and the attempt keeps
         their verdicts.
         """
-        for repeat in range(1, judge.settings.repeats + 1):
+        case, repeats = attempt.case, ready.suite.repeats_of(attempt.spec)
+        assert case is not None
+        for repeat in range(1, repeats + 1):
             calls = self.calls.judging(tape, judge, repeat)
             verdict = await renewing(tape, self._settings, partial(judge, case, calls))
             # The tape has looked for secrets in the model's answer, where one may be escaped.

@@ -17,13 +17,20 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
+from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
-from pytest_jrh.core.ids import artifact_stem, by_made_case, perturbed_idx
+from pytest_jrh.core.ids import (
+    UNNAMED_BASE,
+    artifact_stem,
+    by_made_case,
+    generation_id,
+    perturbed_idx,
+)
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
@@ -76,7 +83,7 @@ def judge_report(suite: Suite, name: str, session: Session) -> Json:
     verdicts = every.where(every.judge.equals(name) & ~every.outcome.equals("generated"))
     metrics = {}
     for test in suite.tests:
-        if test.evaluate and not test.kind.derived:
+        if test.evaluate and (suite.config.rand.tests or not test.kind.derived):
             of_test = verdicts.where(verdicts.test.equals(test.name))
             metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
     reworded: dict[str, list[str]] = {}
@@ -203,7 +210,7 @@ def _of_scikit_learn(name: str, expected: Sequence[int], scores: Sequence[int]) 
         return float(function(list(expected), list(scores), **options))
 
 
-SYNTHETIC_NAME = "synthetic_agent_perturbation"
+SYNTHETIC_NAME = "synthetic_"
 
 
 def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs) -> None:
@@ -213,19 +220,24 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     rubrics = suite.rubric_by_id
     folders = {test.name: test.output_dir for test in suite.tests}
     unwritten = []
-    synthetic: list[Fields] = []
+    synthetic: dict[str, list[Fields]] = {}
+    if of_answers := bool(suite.config.rand.tests):
+        synthetic = {test.name: [] for test in suite.tests if not test.kind.is_labelled}
     rows: dict[tuple[str, str], list[Fields]] = {}
     for made_id, of_case in by_made_case(results).items():
         spec, case, row = of_case[0].spec, None, None
         try:
             case = outputs.records.read(made_id)
+            if of_answers and spec.derived:
+                base = outputs.records.read(generation_id(spec.base_case))
+                case = None if base is None else changed_again(base, spec)
         except (OSError, InputError) as error:
             outputs.problem(f"The record of {made_id} cannot be used: {cause(error)}")
         if case is not None:
             is_altered = any(result.extra.altered for result in of_case)
             as_made = replace(case, verified=False) if is_altered else case
             row = clean(synthetic_row(as_made, temperature=temperature))
-            synthetic.append(row)
+            synthetic.setdefault(spec.test if of_answers else UNNAMED_BASE, []).append(row)
             # What there is to look at in this session: an edit, or a wrong verdict.
             outcomes = [result.outcome for result in of_case if not result.extra.kept]
             if "disagree" in outcomes or (outcomes and case.outcome.edits):
@@ -240,8 +252,9 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
             rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
             of_result = clean(result_row(result, row, rubric))
             rows.setdefault((spec.test, result.judge), []).append(of_result)
-    path = suite.results_dir / f"{SYNTHETIC_NAME}.csv"
-    outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, synthetic))
+    for name, of_test in (synthetic or {UNNAMED_BASE: []}).items():
+        path = suite.results_dir / f"{SYNTHETIC_NAME}{name}.csv"
+        outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, of_test))
     names = judge_file_names(suite)
     for test in suite.tests:
         if test.evaluate:
@@ -292,8 +305,7 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
 
     `original_response` and `generation_response` are the edited turns before and after;
     `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what
-    the judge sees, and `temperature` that of the editor. There is no label for the untouched run,
-    so `original_expected` is empty.
+    the judge sees, and `temperature` that of the editor.
     """
     spec, verification = case.spec, case.outcome.verification
     plan = case.outcome.plan
@@ -311,6 +323,10 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
         "original_request": f"{case.rubric.id}: {case.rubric.instructions}",
         "original_response": "\n\n".join(before),
         "original_idx": case.run.run_id,
+        # Else there is no label of the untouched run, or it is the same one.
+        "original_expected": case.scale.tie(case.expected)
+        if case.expected is not None and KINDS[spec.test].flips
+        else None,
         "generation_prompt": _planned(case),
         "generation_response": "\n\n".join(after),
         "generation_completion": "\n".join(completions),

@@ -437,7 +437,7 @@ def earlier_results(
         is_same = result.judge_digest in ("", cases.fingerprints.get(spec.judge))
         if is_same and result.outcome in MADE:
             judged = suite.test_by_name[spec.test].evaluate
-            repeats = suite.repeats_of(spec.judge) if judged else 0
+            repeats = suite.repeats_of(spec) if judged else 0
             base = spec.base_case if spec.variant else spec
             base_result = stored.get(case_id(base))
             is_same = (

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config import rand
+from pytest_jrh.config import converted
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.core.documents import MAX_BYTES
 from pytest_jrh.core.errors import InputError
@@ -62,7 +62,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.planner.rate_limit.calls", 3, "is missing; must be a number above 0", None),
         (f"{AGENT}.target_rubric_ids", "kind", "must be a list of rubric ids", None),
         (f"{AGENT}.score_targets", "1,x", 'got "1,x"; must be integers', None),
-        ("admin.evaluation_config.template", "single_judge", "agent_judge (binary) or", None),
+        ("admin.evaluation_config.template", "multiclass", "agent_judge (binary) or", None),
         ("admin.perturbation_config.tests_to_run", ["lables"], "", "labels is"),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
         ("cases.frozen", 1, "got 1; must be true", None),
@@ -216,7 +216,7 @@ def test_no_value_anywhere_gives_a_traceback(folder: Folder, data: st.DataObject
         ),
         max_leaves=6,
     )
-    paths = [path for row in rand.ROWS for path in row]
+    paths = [path for row in converted.ROWS for path in row]
     for *sections, key in data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3)):
         here: Any = config
         for section in sections:
