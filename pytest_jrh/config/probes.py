@@ -26,7 +26,7 @@ from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import Recorded, short_digest
-from pytest_jrh.core.runs import Label, LabelKey, RunSummary
+from pytest_jrh.core.runs import Labels, RunSummary
 from pytest_jrh.core.scales import Mode, Objective
 from pytest_jrh.core.text import nearest_hint
 
@@ -34,7 +34,7 @@ from pytest_jrh.core.text import nearest_hint
 def with_probes(
     suite: Suite,
     specs: Iterable[CaseSpec],
-    labels: Mapping[LabelKey, Label] | None = None,
+    labels: Labels | None = None,
     recorded: Recorded | None = None,
 ) -> Iterator[CaseSpec]:
     """Add the cases of the suite's probes to those of its other tests, each test in its place; with
@@ -193,7 +193,7 @@ T = TypeVar("T")
 def expand(
     suite: Suite,
     runs: Sequence[RunSummary],
-    labels: Mapping[LabelKey, Label] | None = None,
+    labels: Labels | None = None,
     recorded: Recorded | None = None,
 ) -> Iterator[CaseSpec]:
     """Yield the suite's specs by test, rubric, run, target score, variant and judge; what was
@@ -207,7 +207,7 @@ def expand(
 def _of_runs(
     suite: Suite,
     runs: Sequence[RunSummary],
-    labels: Mapping[LabelKey, Label],
+    labels: Labels,
     recorded: Recorded | None,
 ) -> Iterator[CaseSpec]:
     of_labels = {(run_id, epoch) for _, run_id, epoch in labels}

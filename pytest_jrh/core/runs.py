@@ -89,6 +89,7 @@ RunKey: TypeAlias = tuple[str, int]
 """The id and epoch of a run."""
 LabelKey: TypeAlias = tuple[str, str, int]
 """Rubric id, run id and epoch of a label."""
+Labels: TypeAlias = Mapping[LabelKey, Label]
 
 
 @frozen

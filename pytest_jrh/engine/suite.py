@@ -29,7 +29,7 @@ from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_diges
 from pytest_jrh.core.runs import (
     AgentRun,
     Label,
-    LabelKey,
+    Labels,
     Messages,
     Preprocessor,
     Rubric,
@@ -38,7 +38,7 @@ from pytest_jrh.core.runs import (
 from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
-from pytest_jrh.judges.judge import PromptJudge, SuiteJudge
+from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
 from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys
 from pytest_jrh.judges.python import supplied_judge
@@ -75,7 +75,7 @@ class ReadySuite:
     judges: Mapping[str | None, SuiteJudge]
     preprocessors: tuple[Preprocessor, ...]
     made: Mapping[str, RecordIndex] = field(default_factory=dict)
-    labels: Mapping[LabelKey, Label] = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
     recorded: Recorded | None = None
     """What had a recording when the suite was loaded, where `sampling: kept` draws it first."""
@@ -216,7 +216,7 @@ def make_ready(
     cwd: Path,
     rootdir: Path,
     frozen: bool = False,
-    judge: Callable[..., object] | None = None,
+    judge: Function | None = None,
     records: Callable[[Suite], bool] = lambda _suite: False,
 ) -> ReadySuite:
     """Load a config and check everything it names; `judge` is code in place of its judge.
@@ -318,7 +318,7 @@ def _source(
 
 def _judges(
     suite: Suite,
-    supplied: Callable[..., object] | None,
+    supplied: Function | None,
     problems: list[Problem],
     *,
     records: bool,
@@ -416,7 +416,7 @@ class LoadedSuites:
     options: Options
     folder: Path
     rootdir: Path
-    judge_of: Callable[[str], Callable[..., object] | None]
+    judge_of: Callable[[str], Function | None]
     _ready: dict[Path, ReadySuite] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ReadySuite]:

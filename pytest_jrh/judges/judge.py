@@ -54,6 +54,8 @@ DEFAULT_JUDGE = "prompt"
 """The kind of a judge whose section sets the key of no other: a model with a prompt."""
 
 
+Function: TypeAlias = "Callable[..., object]"
+"""Code that is not ours."""
 Submit: TypeAlias = "Callable[[Coroutine[Any, Any, Any]], Future[Any]]"
 """Runs a coroutine of ours, such as a call of `complete`, for a judge's own code."""
 

@@ -12,7 +12,7 @@ import importlib.util
 import inspect
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.judge import (
     CodeAnswer,
+    Function,
     JudgeCalls,
     JudgedCase,
     OwnCode,
@@ -278,7 +279,7 @@ def shown_path(path: str, separator: str) -> str:
 
 
 def code_digest(
-    code: Callable[..., object],
+    code: Function,
     *,
     module_file: str | None = None,
     config_files: Mapping[str, Path] | None = None,
@@ -304,7 +305,7 @@ def code_digest(
     return json_digest(parts)
 
 
-def _file_of(code: Callable[..., object]) -> str | None:
+def _file_of(code: Function) -> str | None:
     while isinstance(code, functools.partial):
         code = code.func
     code = inspect.unwrap(code)

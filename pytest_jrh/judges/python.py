@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +22,7 @@ from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import Takes, Text
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges.judge import (
+    Function,
     JudgeCalls,
     JudgedCase,
     JudgeKind,
@@ -61,7 +62,7 @@ class PythonJudge(OwnCodeJudge):
     runs in a thread.
     """
 
-    function: Callable[..., object]
+    function: Function
 
     @property
     def parts(self) -> Mapping[str, Any]:
@@ -75,7 +76,7 @@ class PythonJudge(OwnCodeJudge):
             return self.function(judged)
         return self.function(judged, complete=self._complete(calls, submit))
 
-    def _complete(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
+    def _complete(self, calls: JudgeCalls, submit: Submit) -> Function:
         """The `complete` of the function, which asks the judge's model, or a named one."""
 
         async def ask(
@@ -107,12 +108,12 @@ class PythonJudge(OwnCodeJudge):
         return complete if _is_async(self.function) else complete_and_wait
 
 
-def _is_async(function: Callable[..., object]) -> bool:
+def _is_async(function: Function) -> bool:
     call = getattr(function, "__call__", function)  # noqa: B004 - the method itself
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
+def supplied_judge(settings: JudgeSettings, function: Function) -> PythonJudge:
     """The judge that a project's code supplies as a function."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     module = getattr(function, "__module__", "")
@@ -146,7 +147,7 @@ def _refuse_another_import(module_file: Path, path: str) -> None:
             raise InputError(message, key=_IN_CONFIG, hint=hint)
 
 
-def imported(path: str, *, key: str) -> Callable[..., object]:
+def imported(path: str, *, key: str) -> Function:
     """The function at `pkg.mod:function` or `file.py:function`.
 
     Raises `InputError` with what is there instead, or what its module raised.

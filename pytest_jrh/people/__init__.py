@@ -15,7 +15,7 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Label, LabelKey, majority
+from pytest_jrh.core.runs import LabelKey, Labels, majority
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.judge import SuiteJudge
@@ -88,7 +88,7 @@ class Grounds:
 def grounds_of(
     suite: Suite,
     judges: Mapping[str | None, SuiteJudge],
-    labels: Mapping[LabelKey, Label],
+    labels: Labels,
     people: tuple[PersonLabel, ...],
     rejected: tuple[CaseResult, ...],
 ) -> Grounds:
