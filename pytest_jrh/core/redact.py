@@ -87,13 +87,11 @@ class Redactor:
         """
         self._take(secrets_of(os.environ))
 
-    def learn_headers(self, headers: Mapping[str, Iterable[str]]) -> None:
-        """Take in what the headers of a request say of who asks."""
-        values: list[str] = []
-        for name, texts in headers.items():
-            if names_a_credential(name):
-                values += (_SCHEME.sub("", text, count=1) for text in texts)
-        self._take(value for value in values if len(value) >= _SHORTEST)
+    def learn_header(self, name: str, text: str) -> None:
+        """Take in what a header of a request says of who asks."""
+        value = _SCHEME.sub("", text, count=1)
+        if names_a_credential(name) and len(value) >= _SHORTEST:
+            self._take([value])
 
     def _take(self, values: Iterable[str]) -> None:
         with self._lock:

@@ -129,11 +129,9 @@ class Exchanges:
         redactor = self.redactor
         # The code may have set a key since the session began.
         redactor.learn()
-        header_texts: dict[str, list[str]] = {}
         for name, value in (headers or {}).items():
-            values = value if isinstance(value, list | tuple) else [value]
-            header_texts[name] = list(map(body_text, values))
-        redactor.learn_headers(header_texts)
+            for part in value if isinstance(value, list | tuple) else [value]:
+                redactor.learn_header(name, body_text(part))
         text = redactor.of_code(body_text(body))
         return HttpRequest(method, redactor.of_code(redactor.url(uri)), text)
 

@@ -172,6 +172,7 @@ def test_a_known_secret_in_a_field_is_taken_out_whole(show: Callable[[object], s
 
 def test_what_headers_say_of_who_asks_is_a_secret() -> None:
     redactor = Redactor()
-    redactor.learn_headers({"X-Api-Key": [KEY], "Accept": ["application/json, text/plain"]})
+    redactor.learn_header("X-Api-Key", KEY)
+    redactor.learn_header("Accept", "application/json, text/plain")
     said = f"{KEY} application/json, text/plain"
     assert redactor.text(said) == f"{REDACTED} application/json, text/plain"
