@@ -337,7 +337,7 @@ def _refuse_names(options: Namespace, entries: _Entries) -> None:
         problems.append(Problem("--rubric: a text has no levels", hint=hint))
     if (options.label or options.labels) and not entries:
         hint = "name it, such as --rubric honest"
-        problems.append(Problem("nothing says what these labels are of", hint=hint))
+        problems.append(Problem("--rubric: nothing says what the labels are of", hint=hint))
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:
