@@ -312,25 +312,40 @@ class _Error(TypedDict):
 
 
 class _Message(TypedDict, total=False):
-    role: Required[Literal["system", "user", "assistant", "tool"]]
     content: Required[str | list[_Text | _Reasoning]]
     id: str
     source: str
-    model: str
-    tool_call_id: str
-    function: str
     metadata: Json
+
+
+# What another role has is lost where Inspect reads it.
+class _Asked(_Message):
+    role: Literal["system", "user"]
+
+
+class _Answered(_Message, total=False):
+    role: Required[Literal["assistant"]]
+    model: str
     # Where there are attachments, Inspect leaves an empty list out.
     tool_calls: Annotated[list[_Call], Field(min_length=1)]
+
+
+class _Returned(_Message, total=False):
+    role: Required[Literal["tool"]]
+    tool_call_id: str
+    function: str
     error: _Error
+
+
+_AnyMessage: TypeAlias = Annotated[_Asked | _Answered | _Returned, Field(discriminator="role")]
 
 
 class _PlainSample(TypedDict):
     id: int | str
     epoch: int
-    input: str | list[_Message]
+    input: str | list[_AnyMessage]
     target: str | list[str]
-    messages: list[_Message]
+    messages: list[_AnyMessage]
     metadata: NotRequired[Json]
     attachments: NotRequired[dict[str, str]]
 

@@ -77,6 +77,9 @@ def test_an_ordinary_run_needs_no_inspect(stored: dict[str, Any]) -> None:
         {"messages": [assistant("", {**call("f"), "arguments": {"x": "attachment://x"}})]},
         {"messages": [assistant("", {**call("f"), "view": {"format": "text"}})]},
         {"messages": [{"role": "critic", "content": ""}]},
+        {"messages": [{**assistant("", call("f")), "role": "user"}]},
+        {"messages": [{**tool("f", ""), "role": "assistant"}]},
+        {"messages": [{**assistant("a"), "role": "system", "model": "m"}]},
     ],
 )
 def test_what_is_not_plain_is_left_to_inspect(changed: dict[str, Any]) -> None:
