@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from markdown_it import MarkdownIt
 
-from pytest_jrh.config import converted
+from pytest_jrh.config import rand
 from pytest_jrh.config.options import OPTIONS, Option
 from pytest_jrh.core.documents import dotted
 from tools.schema import as_text, config_schema, rubrics_schema
@@ -215,13 +215,13 @@ def _in_words(names: Sequence[str]) -> str:
 
 def _rows_of_rand() -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("key of RAND's files", "here"), ("---", "---")]
-    for written, ours in (*converted.ROWS, *converted.FALLBACKS):
+    for written, ours in (*rand.ROWS, *rand.FALLBACKS):
         rows.append((f"`{dotted(written)}`", f"`{dotted(ours)}`"))
     return rows
 
 
 def _of_rand_unused() -> str:
-    names = ", ".join(f"`{dotted(path)}`" for path in converted.UNUSED)
+    names = ", ".join(f"`{dotted(path)}`" for path in rand.UNUSED)
     return f"Accepted, without meaning, and named once in a warning: {names}."
 
 

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.config.converted import AGENT, KINDS_KEY, Converted
 from pytest_jrh.config.places import (
     BLIND_LABELS,
     FROZEN,
@@ -28,8 +27,8 @@ from pytest_jrh.config.places import (
     prompt_key,
 )
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.rand import convert
-from pytest_jrh.config.rand_answers import question
+from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert
+from pytest_jrh.config.rand_answers import convert_answers, question
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
@@ -84,7 +83,7 @@ def fit(document: Document) -> tuple[Config, Converted]:
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
         raise InputError([*document.problems, Problem(message, document.file, 1)])
-    converted = convert(_as_written(document))
+    converted = convert(_as_written(document), convert_answers)
     config = None
     try:
         config = Config.model_validate(converted.data)
@@ -453,14 +452,12 @@ def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tup
     kinds, key_of_kinds = config.tests, converted.name(KINDS_KEY)
     sentences = []
     if converted.unused:
-        tests = "tests of answers" if config.suite.of == "answers" else "agentic tests"
-        sentences.append(f"not used by {tests}: {', '.join(map(dotted, converted.unused))}")
+        sentences.append(f"not used: {', '.join(map(dotted, converted.unused))}")
     for probe in config.probes:
         if probe not in kinds:
             sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
     for key in ("scores", "examples"):
-        has_levels = mode == "ordinal" or config.suite.answers is not None
-        if not has_levels and getattr(config.cases, key):
+        if mode == "binary" and not config.suite.answers and getattr(config.cases, key):
             sentences.append(f"{converted.name(('cases', key))} has no effect in a binary suite")
     if mode == "ordinal" and any(section.unlabelled for section in config.labels):
         sentences.append("labels.unlabelled has no effect in an ordinal suite")

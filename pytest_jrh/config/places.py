@@ -20,7 +20,7 @@ from pytest_jrh.core.text import nearest
 from pytest_jrh.judges import JudgeEntry
 
 if TYPE_CHECKING:
-    from pytest_jrh.config.converted import Converted
+    from pytest_jrh.config.rand import Converted
     from pytest_jrh.config.schema import Config
 
 _CONFIGS = ("inputs", "configs")

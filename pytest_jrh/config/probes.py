@@ -18,7 +18,7 @@ from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, BY_KEY, KINDS
-from pytest_jrh.config.converted import KINDS_KEY, Converted
+from pytest_jrh.config.rand import KINDS_KEY, Converted
 from pytest_jrh.config.rows import drawn as drawn_rows
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite

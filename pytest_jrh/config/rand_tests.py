@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
@@ -16,10 +16,10 @@ from pytest_jrh.cases import probes, tests
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped
 from pytest_jrh.cases.tests import LABELS, PERTURBATION
-from pytest_jrh.core.sections import ConfigSection, Flag, Runs, Takes
+from pytest_jrh.core.sections import ConfigSection, Count, Flag, Runs, Takes
 
 FLIP, ORDINAL = "label_flip", "synthetic_ordinal"
-REPEATED = ("stochastic_stability", "answer_ambiguity")
+STABLE, AMBIGUITY = "stochastic_stability", "answer_ambiguity"
 UNCHANGED = LABELS.name
 """The test of the rows that probes change, as they are."""
 _SINGLE = ("recall", "false_positive_rate")
@@ -27,7 +27,8 @@ _SINGLE = ("recall", "false_positive_rate")
 for _kind in (
     replace(PERTURBATION, name=FLIP, answer="each", figures=_SINGLE, flips=True),
     replace(PERTURBATION, name=ORDINAL, answer="each", figures=_SINGLE),
-    *(replace(LABELS, name=_name) for _name in REPEATED),
+    replace(LABELS, name=STABLE),
+    replace(LABELS, name=AMBIGUITY),
 ):
     tests.OTHER_NAMES[_kind.name] = replace(_kind, key=_kind.name)
 
@@ -42,7 +43,7 @@ _LAYOUTS = {
     "format_invariance_2": "spaces",
     "format_invariance_3": "indents",
 }
-NAMES = (FLIP, ORDINAL, *REPEATED, *_TEXTS, *_LAYOUTS)
+NAMES = (FLIP, ORDINAL, STABLE, AMBIGUITY, *_TEXTS, *_LAYOUTS)
 
 
 def _in_layout(layout: str) -> Probe:
@@ -60,10 +61,8 @@ for _name, _layout in _LAYOUTS.items():
     probes.OTHER_NAMES[_name] = _in_layout(_layout)
 
 
-if TYPE_CHECKING:
-    RandTestName: TypeAlias = str
-else:
-    RandTestName = Literal[(UNCHANGED, FLIP, ORDINAL, *REPEATED)]
+_KINDS = "|".join((UNCHANGED, FLIP, ORDINAL, STABLE, AMBIGUITY))
+RandTestName: TypeAlias = Annotated[str, Field(pattern=f"^({_KINDS})$"), Takes(_KINDS)]
 
 
 class RandTest(ConfigSection):
@@ -75,8 +74,10 @@ class RandTest(ConfigSection):
     """Whether a row may be drawn again."""
     judged: Flag = True
     """Whether its cases are judged, not only made."""
-    repeats: Annotated[int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99")] = None
-    """How often each of its cases is judged. Left out: as often as judge.repeats says."""
+    seeds: Count = 1
+    """How often each of its cases is judged at least, as RAND's harness has seeds for it."""
+    repetitions: Count = 1
+    """How often for each of the seeds, which no model is sent."""
 
 
 def instruction(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 _SEED = 8234
 _WORDS = 624
@@ -19,7 +18,19 @@ def drawn(total: int, number: int, *, again: bool = False) -> list[int]:
     """
     if number <= 0:
         return list(range(total))
-    below = _below(_twister())
+    state = [_SEED]
+    for place in range(1, _WORDS):
+        before = state[-1]
+        state.append((1_812_433_253 * (before ^ (before >> 30)) + place) % 2**_BITS)
+    twister = random.Random()  # noqa: S311 - reproducible, not secret
+    twister.setstate((3, (*state, _WORDS), None))
+
+    def below(limit: int) -> int:
+        # As many bits as the limit has, and again where they are more.
+        while (value := twister.getrandbits(_BITS) % (1 << limit.bit_length())) > limit:
+            pass
+        return value
+
     if again:
         return [below(total - 1) for _ in range(number)]
     rows = list(range(total))
@@ -27,26 +38,3 @@ def drawn(total: int, number: int, *, again: bool = False) -> list[int]:
         other = below(last)
         rows[last], rows[other] = rows[other], rows[last]
     return rows[:number]
-
-
-def _twister() -> random.Random:
-    state = [_SEED]
-    for place in range(1, _WORDS):
-        before = state[-1]
-        word = 1_812_433_253 * (before ^ (before >> (_BITS - 2))) + place
-        state.append(word % 2**_BITS)
-    twister = random.Random()  # noqa: S311 - reproducible, not secret
-    twister.setstate((3, (*state, _WORDS), None))
-    return twister
-
-
-def _below(twister: random.Random) -> Callable[[int], int]:
-    """Draws a number from 0 to a limit: as many bits as that has, again where they are more."""
-
-    def below(limit: int) -> int:
-        while True:
-            value = twister.getrandbits(_BITS) & ((1 << limit.bit_length()) - 1)
-            if value <= limit:
-                return value
-
-    return below

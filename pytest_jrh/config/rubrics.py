@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ def suite_rubrics(
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
     within: int | None = None,
-    answers: tuple[str, str] | None = None,
+    answers: Mapping[Any, str] | None = None,
 ) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
     """The mode of a suite, its rubrics, all ids of its rubric file, and what is wrong with that;
     without `target_ids` all rubrics of the file. `Rubric.file` is the path as given.
@@ -80,15 +80,10 @@ def suite_rubrics(
     for index, rubric in enumerate(targeted):
         if mode == BINARY.name:
             if answers is not None:
-                targeted[index] = replace(rubric, answers=named(*answers))
+                targeted[index] = replace(rubric, answers=named(answers["1"], answers["0"]))
             elif rubric.scale.is_ordered:
                 # RAND's judge of two answers leaves the levels of its rubrics out.
                 targeted[index] = replace(rubric, answers=BINARY)
-            if targeted[index].scale != targeted[0].scale:
-                message = f"the rubric {shown(rubric.id)} has other names of answers than the first"
-                file = None if document is None else document.file
-                hint = "give all rubrics of a suite the same, or `suite.answers`"
-                problems.append(Problem(message, file, rubric.line, "answers", hint))
             continue
         if not rubric.score_levels:
             rubric = replace(rubric, score_levels=levels)  # noqa: PLW2901
@@ -160,8 +155,7 @@ def _rubric(
     if len(mistakes) > before or instructions is None:
         return None
     skips = section.probes.skip if section.probes is not None else ()
-    answers = None if section.answers is None else named(*section.answers)
-    return Rubric(section.id, instructions, levels, file, document.line(path), skips, answers)
+    return Rubric(section.id, instructions, levels, file, document.line(path), skips)
 
 
 def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:

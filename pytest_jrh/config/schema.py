@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import AfterValidator, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
@@ -72,21 +72,17 @@ def _scale(value: object) -> Mode | tuple[int, int]:
     return low, high
 
 
-def _two_answers(value: object) -> tuple[str, str]:
-    """Read what the answers 1 and 0 are called; no name may hold what parts them in a ledger."""
-    names = {}
-    for key, name in value.items() if isinstance(value, dict) else ():
-        names[str(key)] = name.strip() if isinstance(name, str) and "|" not in name else ""
-    one, zero = names.get("1", ""), names.get("0", "")
-    if len(names) > len((one, zero)) or not one or not zero or one.casefold() == zero.casefold():
-        raise ValueError
-    return one, zero
+def _keys_as_text(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {str(key): word for key, word in value.items()}
 
 
-TwoAnswers = Annotated[
-    tuple[str, str] | None,
-    PlainValidator(_two_answers, json_schema_input_type=dict[Literal["0", "1"], str]),
-    Takes('the names of two answers, such as {1: harmful, 0: harmless}, words like "true" quoted'),
+TwoAnswers: TypeAlias = Annotated[
+    dict[Literal["1", "0"], Text],
+    BeforeValidator(_keys_as_text),
+    Field(min_length=2),
+    Takes('two names, such as {1: harmful, 0: harmless}; words like "yes" in quotes'),
 ]
 
 
@@ -203,7 +199,7 @@ class SuiteSection(ConfigSection):
     ] = InputFormat.model_construct()
     """Where the parts of a conversation are, where it is not {id, messages, ...}: messages, answer,
     system, id, epoch, cluster, metadata, input, target."""
-    answers: TwoAnswers = None
+    answers: TwoAnswers | None = None
     """Of a binary suite what a judge may answer, such as {1: harmful, 0: harmless}: the words of
     prompts, labels and reports. Left out: 1 is violated, and 0 satisfied."""
     within: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
@@ -567,8 +563,6 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
         Takes('a list of levels such as {score: 0, label: "..."}'),
     ] = ()
     """Ordinal suites: the scale, as integers without gaps."""
-    answers: TwoAnswers = None
-    """The same as suite.answers, which all rubrics of a suite have in common."""
     probes: RubricProbes | None = None
     """What probes do with this rubric, such as {skip: [verdict_pressure]}."""
 

@@ -130,7 +130,7 @@ class Suite:
         """How often a judge judges a case; a lone judge has no name."""
         of_rands = self.config.rand.tests.get(spec.test)
         [repeats] = (entry.repeats for entry in self.judges if entry.name == (spec.judge or None))
-        return (of_rands and of_rands.repeats) or repeats
+        return repeats if of_rands is None else max(repeats, of_rands.seeds * of_rands.repetitions)
 
 
 @frozen

@@ -272,16 +272,17 @@ ORDINAL = Scale(
 @lru_cache(maxsize=64)
 def named(one: str, zero: str) -> Scale:
     """The scale of two answers with names of their own: of 1, and of 0."""
-    words = {zero.casefold(): 0, one.casefold(): 1, "0": 0, "1": 1}
+    words = {word: index % 2 for index, word in enumerate(_BARE.split())}
     return replace(
         BINARY,
         classes=(_named(BINARY.classes[0], one, zero), _named(BINARY.classes[1], zero, one)),
-        label_words=words,
+        label_words=words | {zero.casefold(): 0, one.casefold(): 1},
         levels=(ScoreLevel(0, zero), ScoreLevel(1, one)),
         line=f"{one}{_BETWEEN}{zero}",
     )
 
 
+_BARE = "0 1 false true no yes n y"
 _BETWEEN = "|"
 
 
@@ -294,15 +295,15 @@ def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
         mistake="wrong",
         mistakes=f"{word}, judged {other}",
         newly=f"newly judged {other}",
-        wrong=lambda wrong, cases: f"judges {wrong:,} of {counted(cases, noun)} {other}",
+        wrong=lambda wrong, cases: f"calls {wrong:,} of {counted(cases, noun)} {other}",
         tally=lambda wrong, cases: f"{word}: {wrong:,} of {cases:,} judged {other}",
         newly_wrong=lambda wrong, cases: (
-            f"judges {wrong:,} of {counted(cases, noun)} {other} that it judged {word} before"
+            f"calls {wrong:,} of {counted(cases, noun)} {other} that it called {word} before"
         ),
         loss=f"more of {word} judged {other}",
         noun=noun if of_class.noun else "",
         unseen=f"cases judged {other}",
-        not_planned=of_class.not_planned and f"no edit was found that would make it {word}",
+        not_planned="",
         claim=f"The assistant's words leave no doubt: the answer is {word}.",
     )
 
@@ -344,8 +345,9 @@ def scale_of_line(line: str, target: int | None, within: int = 0) -> Scale:
     for scale in SCALES:
         if line and scale.line == line:
             return scale
-    if _BETWEEN in line:
-        return named(*line.split(_BETWEEN))
+    one, between, zero = line.partition(_BETWEEN)
+    if between:
+        return named(one, zero)
     if target is None:
         return BINARY
     return _tolerant(within) if within else ORDINAL

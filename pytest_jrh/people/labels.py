@@ -81,7 +81,7 @@ def find_labels(
         suite.untargeted,
         source.aliases(),
         source.unclear_names(),
-        ordinal=suite.scale.is_ordered,
+        ordinal=bool(suite.scale.line or suite.scale.is_ordered),
     )
     of_suite = JoinedLabels()
     labels = of_suite.labels

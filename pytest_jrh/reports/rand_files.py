@@ -221,14 +221,14 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     folders = {test.name: test.output_dir for test in suite.tests}
     unwritten = []
     synthetic: dict[str, list[Fields]] = {}
-    if of_answers := bool(suite.config.rand.tests):
-        synthetic = {test.name: [] for test in suite.tests if not test.kind.is_labelled}
+    # Of answers each test has a table of its own.
+    tables = [test.name for test in suite.tests] if suite.config.rand.tests else []
     rows: dict[tuple[str, str], list[Fields]] = {}
     for made_id, of_case in by_made_case(results).items():
         spec, case, row = of_case[0].spec, None, None
         try:
             case = outputs.records.read(made_id)
-            if of_answers and spec.derived:
+            if spec.derived and tables:
                 base = outputs.records.read(generation_id(spec.base_case))
                 case = None if base is None else changed_again(base, spec)
         except (OSError, InputError) as error:
@@ -237,7 +237,7 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
             is_altered = any(result.extra.altered for result in of_case)
             as_made = replace(case, verified=False) if is_altered else case
             row = clean(synthetic_row(as_made, temperature=temperature))
-            synthetic.setdefault(spec.test if of_answers else UNNAMED_BASE, []).append(row)
+            synthetic.setdefault(spec.test if tables else UNNAMED_BASE, []).append(row)
             # What there is to look at in this session: an edit, or a wrong verdict.
             outcomes = [result.outcome for result in of_case if not result.extra.kept]
             if "disagree" in outcomes or (outcomes and case.outcome.edits):
@@ -252,9 +252,9 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
             rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
             of_result = clean(result_row(result, row, rubric))
             rows.setdefault((spec.test, result.judge), []).append(of_result)
-    for name, of_test in (synthetic or {UNNAMED_BASE: []}).items():
-        path = suite.results_dir / f"{SYNTHETIC_NAME}{name}.csv"
-        outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, of_test))
+    for table in tables or [UNNAMED_BASE]:
+        path = suite.results_dir / f"{SYNTHETIC_NAME}{table}.csv"
+        outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, synthetic.get(table, ())))
     names = judge_file_names(suite)
     for test in suite.tests:
         if test.evaluate:

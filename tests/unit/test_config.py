@@ -47,7 +47,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
 def test_keys_that_mean_nothing_are_named(folder: Folder) -> None:
     suite = folder.load(changed("admin.test_debug_mode", value=True))
     [notice] = suite.notices
-    assert notice.endswith("demo.yml: not used by agentic tests: admin.test_debug_mode")
+    assert notice.endswith("demo.yml: not used: admin.test_debug_mode")
 
 
 def test_objective_pass_turns_the_negatives_alone(folder: Folder) -> None:

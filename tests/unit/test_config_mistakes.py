@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config import converted
+from pytest_jrh.config import rand
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.core.documents import MAX_BYTES
 from pytest_jrh.core.errors import InputError
@@ -216,7 +216,7 @@ def test_no_value_anywhere_gives_a_traceback(folder: Folder, data: st.DataObject
         ),
         max_leaves=6,
     )
-    paths = [path for row in converted.ROWS for path in row]
+    paths = [path for row in rand.ROWS for path in row]
     for *sections, key in data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3)):
         here: Any = config
         for section in sections:

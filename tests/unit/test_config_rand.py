@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_jrh.config import converted
+from pytest_jrh.config import rand
 from pytest_jrh.config.load import fit
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
@@ -35,8 +35,8 @@ def fitted(tmp_path: Path, data: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize(
     ("written", "ours"),
-    [*converted.ROWS, *converted.FALLBACKS],
-    ids=[dotted(written) for written, _ in (*converted.ROWS, *converted.FALLBACKS)],
+    [*rand.ROWS, *rand.FALLBACKS],
+    ids=[dotted(written) for written, _ in (*rand.ROWS, *rand.FALLBACKS)],
 )
 def test_each_key_of_rands_is_one_of_ours_and_a_mistake_names_what_was_written(
     tmp_path: Path, written: KeyPath, ours: KeyPath
@@ -50,7 +50,7 @@ def test_each_key_of_rands_is_one_of_ours_and_a_mistake_names_what_was_written(
     assert (refused.value.problems[0].key or "").startswith(dotted(written))
 
 
-@pytest.mark.parametrize("path", converted.UNUSED, ids=dotted)
+@pytest.mark.parametrize("path", rand.UNUSED, ids=dotted)
 def test_a_key_without_meaning_is_named_and_changes_nothing(tmp_path: Path, path: KeyPath) -> None:
     found = fitted(tmp_path, nested(path, {"any": [1]}))
     assert found.unused == [path]
