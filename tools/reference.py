@@ -61,10 +61,44 @@ _RUBRICS = """\
 A YAML or JSON list of rubrics, or a mapping that holds such a list under `rubrics`.
 """
 _RAND = """\
+# RAND's files
+
+Configs, rubrics, logs, tables and prompt files of RAND's Judge Reliability Harness run unchanged. In a clone of its repository:
+
+```bash
+pip install /path/to/pytest-jrh
+export OPENAI_API_KEY=...        # or OPENAI_BASE_URL, for a server of your own
+pytest --jrh-config=inputs/configs/config_binary_harmbench.yml --jrh-record-mode=once
+```
+
+`outputs/config_binary_harmbench` then holds `synthetic_label_flip.csv`, `label_flip_results_MODEL.csv` and `MODEL_report.json`; the same
+command without `--jrh-record-mode` makes no call. With `use_HITL_process` the made cases are looked at in the browser first, on a terminal.
+
+## Tests of answers
+
+A config is about answers where its `template` is `single_judge`, `single_judge_str` or `single_autograder`, or a test is one of these:
+
+| test of RAND's | here |
+| --- | --- |
+| `label_flip` | a labelled answer is edited so that the other answer is right; without the verifier's word for it there is no case |
+| `synthetic_ordinal` | a row is edited to each score; `num_seed_examples_per_generation` rows with that score are shown to the editor |
+| `stochastic_stability`, `answer_ambiguity` | a row as it is, judged `number_of_seeds` times `repetitions`; flicker is how often two verdicts differ |
+| `semantic_paraphrase`, `verbosity_bias_long`, `verbosity_bias_short` | a probe: the editor says the same in other words, or at another length |
+| `format_invariance_1`, `_2`, `_3` | a probe, in code: blank lines, blanks between words, indents |
+| one of your own in `prompts/synthetic_generation_prompts/basic_perturbation_instructions.json` | a [probe by text](more_tests.md), which keeps the label, or flips it in `discriminative_tests`; RAND's own texts there are not used |
+
+- Rows are those that RAND draws: `target_num_per_bucket` of them, of `synthetic_ordinal` and `stochastic_stability` their `sample_num_from_orig`. What a probe changes is a row of the test `labels`, which is added.
+- Instruction and rubric are one question, which judge, editor and verifier are asked alike. 1 is `true` (Y) and 0 `false` (N), whatever that means; of scores the ends are `lowest_score` and `highest_score`.
+- `original_idx` names the rows, else their number does, from 0. A row without a label is no case, and reports count it. A label in other words than yes, true, y and 1 (no, false, n and 0) is refused: `labels: {metadata: COLUMN, map: {harmful: 1, harmless: 0}}` beside RAND's keys says what they mean.
+- Keys that a file leaves out are not filled up from RAND's default config: a missing `template` is refused. An empty `tests_to_evaluate` is all tests. `test_agent_perturbation_config` is left out.
+- Judges of a panel have one scale and the same columns. A prompt of RAND's is `judge: {prompt_path: FILE, score_map: {"True": 1, "False": 0}}`.
+- Refused, with the reason: `use_original_data_as_expected: True`, `test_debug_mode: True`, `multiclass_judge`, and an `aggregation_reference_column` that is not the column of the labels.
+- Texts that a model wrote for a probe stand in its recordings, and in no table.
+
 # Keys of RAND's files
 
-Configs, rubrics, logs and prompt files of RAND's Judge Reliability Harness run unchanged. The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
-`inputs/data/{module_name}`. `template` and the lowest and highest score become `rand.scale`. Tests keep RAND's names,
+The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
+`inputs/data/{module_name}`. `template` and the lowest and highest score become `rand.scale`. Tests of agents keep RAND's names,
 `agent_perturbation` (here `perturbation`) and `agent_positives` (here `positives`), and `labels` and probes may be beside them.
 """
 _OPTIONS = """\
@@ -222,7 +256,7 @@ def _rows_of_rand() -> list[tuple[str, ...]]:
 
 def _of_rand_unused() -> str:
     names = ", ".join(f"`{dotted(path)}`" for path in rand.UNUSED)
-    return f"Accepted, without meaning, and named once in a warning: {names}."
+    return f"Without meaning in a file about agents, and named once in a warning: {names}."
 
 
 def options() -> str:
