@@ -43,9 +43,8 @@ from pytest_jrh.llm.calls import CallRequest
 def litellm() -> Any:
     """litellm, imported when first needed and set up for recording."""
     keep_libraries_local()
-    # The URL of an image may be a stranger's: who is sent it fetches it, and this machine does not.
-    os.environ.setdefault("MAX_IMAGE_URL_DOWNLOAD_SIZE_MB", "0")
     import litellm as library
+    from litellm.litellm_core_utils.prompt_templates import image_handling
 
     _install_guard()
     # vcrpy records httpx's own transport; litellm's aiohttp one would be recorded twice or not at
@@ -53,6 +52,9 @@ def litellm() -> Any:
     library.disable_aiohttp_transport = True
     library.suppress_debug_info = True
     library.disable_hf_tokenizer_download = True
+    if "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB" not in os.environ:
+        # The URL of an image may be a stranger's: who is sent it fetches it, not this machine.
+        image_handling.MAX_IMAGE_URL_DOWNLOAD_SIZE_MB = 0  # type: ignore[attr-defined]
     if "LITELLM_LOG" not in os.environ:
         # What goes wrong is said in the case, without litellm's tracebacks.
         logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)

@@ -111,9 +111,13 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
     # What stands for media in a transcript is not what was sent.
     transcript = "" if media_in(case.messages) else render_transcript(case.messages)
-    # As prompts have it, which takes no search.
-    if transcript and any(transcript in text for text in sent.texts):
-        return ShownTurns(len(turns), is_whole=is_whole)
+    shown = [case.messages[index] for index in turns]
+    parts = [message_text(turn) for turn in shown if not turn.get("tool_calls")]
+    is_sure = len(parts) == len(shown) and min(map(len, parts), default=0) > _SURE_PIECE
+    for text in sent.texts if transcript else ():
+        # As prompts have it, or as those about an answer do, part by part, which takes no search.
+        if transcript in text or (is_sure and all(part in text for part in parts)):
+            return ShownTurns(len(turns), is_whole=is_whole)
     search = _Search(case, sent)
     states = {index: search.state_of(index, original) for index, original in turns.items()}
     missing = tuple(index for index, state in states.items() if state == "missing")
