@@ -19,8 +19,7 @@ import yaml
 from pytest_jrh.config.rows import drawn
 from pytest_jrh.core.results import CaseResult
 from tests.plugin.recorded import run_pytest
-from tests.support.exchange import Answer, Request
-from tests.support.faults import Fault
+from tests.support.exchange import Answer, Reply, Request, error_body
 from tests.support.model_server import ModelServer
 from tests.support.results import results_in
 
@@ -215,9 +214,11 @@ def test_a_flip_that_the_verifier_does_not_find_is_no_case(
 def test_a_model_that_gives_no_answer_counts_in_no_figure(
     folder: Path, server: ModelServer, stage: str
 ) -> None:
-    server.faults.add(stage=stage, fault=Fault.status(401), times=None)
+    refused = Reply(status=401, body=error_body("No key. [/INST] [bold", "invalid_api_key"))
+    server.answer = lambda request: refused if request.stage == stage else filler(request)
     output, results = session(folder, server, "config_binary_harmbench", "--jrh-record-mode=once")
     assert {result.outcome for result in results} <= {"model_error", "unrecorded"}, output
+    assert "[/INST] [bold" in " ".join(output.split())
     report = folder / f"outputs/config_binary_harmbench/{JUDGE}_report.json"
     metrics = json.loads(report.read_text("utf-8"))["all_metrics"]["label_flip"]["metrics"]
     assert (metrics["pass_rate"], metrics["total"]) == (None, 0)
@@ -302,7 +303,7 @@ def test_what_has_no_meaning_is_refused_with_the_reason(
     assert "Traceback" not in output
 
 
-def test_a_panel_has_templates_of_one_scale_and_a_majority(
+def test_a_panel_has_templates_of_one_scale_and_a_metric_that_nobody_knows_costs_nothing(
     folder: Path, server: ModelServer
 ) -> None:
     judges = [
@@ -310,13 +311,24 @@ def test_a_panel_has_templates_of_one_scale_and_a_majority(
         {"name": "truth", "model": "openai/b", "template": "single_judge"},
     ]
     config = changed(
-        folder, judges=judges, target_num_per_bucket=1, aggregation_method="majority_vote"
+        folder,
+        judges=judges,
+        tests_to_run=["label_flip", "stochastic_stability"],
+        tests_to_evaluate=[],
+        target_num_per_bucket=1,
+        aggregation_method="majority_vote",
+        metric="no_such_score",
     )
     output, results = session(folder, server, config, "--jrh-record-mode=once")
-    assert [(result.judge, result.outcome) for result in results] == [
-        ("words", "agree"),
-        ("truth", "agree"),
-    ], output
+    agreed = Counter((result.judge, result.test, result.outcome) for result in results)
+    for judge in ("words", "truth"):
+        assert agreed[judge, "label_flip", "agree"] == 1, output
+        assert agreed[judge, "stochastic_stability", "agree"] == 10
+    report = json.loads((folder / "outputs/own/openai_a_report.json").read_text("utf-8"))
+    for test in report["all_metrics"].values():
+        assert test["metrics"]["metric_score"] is None
+        assert test["metrics"]["pass_rate"] == "100.00%"
+    assert report["panel"]["accuracy_over_all"]["count"] == 11
 
 
 def test_answers_of_a_suite_in_our_words_have_names(tmp_path: Path, server: ModelServer) -> None:
