@@ -93,9 +93,8 @@ def convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
     """Whether a file is about answers, by its judge's template or a test: then the keys that mean
     something else in one about agents are placed, and taken out of the values.
     """
-    mistakes, template, names = converted.mistakes, values[TEMPLATE], values[RUN]
-    tests = names if isinstance(names, list) else []
-    if template not in (*TEMPLATES, _CLASSES) and not any(name in NAMES for name in tests):
+    mistakes, template, names = converted.mistakes, values[TEMPLATE], str(values[RUN])
+    if template not in (*TEMPLATES, _CLASSES) and not any(name in names for name in NAMES):
         return False
     if template in [*TEMPLATES]:
         converted.put(TEMPLATE, ("suite", "of"), "answers")
@@ -147,14 +146,12 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
     judged = known_names(converted, JUDGED, values[JUDGED], known) or names
     tests: dict[str, Json] = {}
     texts: dict[str, Json] = {}
-    for name in names:
-        if name in _ROWS_OF:
-            continue
-        section = own.get(name) or {"instruction": instruction(name)}
-        # What is changed are the rows as they are.
-        texts[name] = {**section, "of": [UNCHANGED], "max_cases": values[_ROWS] or _MOST_CASES}
-    for name in (*names, *([UNCHANGED] if texts else [])):
-        if name in _ROWS_OF:
+    for name in (*names, UNCHANGED):
+        if name not in _ROWS_OF:
+            texts[name] = {"of": [UNCHANGED], "max_cases": values[_ROWS] or _MOST_CASES}
+            texts[name] |= own.get(name) or {"instruction": instruction(name)}
+        # What is changed in others are the rows as they are.
+        elif name in names or texts:
             tests[name] = {
                 "rows": values[_ROWS_OF[name]],
                 "again": name == ORDINAL,
@@ -163,7 +160,7 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
             if name in (STABLE, AMBIGUITY):
                 tests[name] |= {"seeds": values[_SEEDS], "repetitions": values[_REPETITIONS]}
             converted.written["rand", "tests", name, "rows"] = _ROWS_OF[name]
-    for name in {*judged}.difference(names).union(texts.keys() - judged):
+    for name in sorted({*judged}.difference(names).union(texts.keys() - judged)):
         message = f"{name} has to be in {dotted(RUN)} and here, as its cases are made to be judged"
         converted.mistakes.add(JUDGED, message)
     converted.put(RUN, ("rand", "tests"), tests or None)

@@ -7,6 +7,7 @@ does, which cannot change more.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Annotated, TypeAlias
 
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from pytest_jrh.cases import probes, tests
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
-from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped
+from pytest_jrh.cases.probes.probe import Base, Derived, Variant, shipped
 from pytest_jrh.cases.tests import LABELS, PERTURBATION
 from pytest_jrh.core.sections import ConfigSection, Count, Flag, Runs, Takes
 
@@ -22,47 +23,42 @@ FLIP, ORDINAL = "label_flip", "synthetic_ordinal"
 STABLE, AMBIGUITY = "stochastic_stability", "answer_ambiguity"
 UNCHANGED = LABELS.name
 """The test of the rows that probes change, as they are."""
-_SINGLE = ("recall", "false_positive_rate")
 
 for _kind in (
-    replace(PERTURBATION, name=FLIP, answer="each", figures=_SINGLE, flips=True),
-    replace(PERTURBATION, name=ORDINAL, answer="each", figures=_SINGLE),
+    replace(PERTURBATION, name=FLIP, answer="each", flips=True),
+    replace(PERTURBATION, name=ORDINAL, answer="each"),
     replace(LABELS, name=STABLE),
     replace(LABELS, name=AMBIGUITY),
 ):
     tests.OTHER_NAMES[_kind.name] = replace(_kind, key=_kind.name)
 
-# By name what the editor is told: by a probe of ours and its variant, whose text that is.
-_TEXTS = {
+# By name the probe of ours, and its variant.
+_PROBES = {
     "semantic_paraphrase": ("paraphrase", "words"),
     "verbosity_bias_long": ("verbosity", "long"),
     "verbosity_bias_short": ("verbosity", "short"),
+    "format_invariance_1": (FORMAT_INVARIANCE.name, "blank_lines"),
+    "format_invariance_2": (FORMAT_INVARIANCE.name, "spaces"),
+    "format_invariance_3": (FORMAT_INVARIANCE.name, "indents"),
 }
-_LAYOUTS = {
-    "format_invariance_1": "blank_lines",
-    "format_invariance_2": "spaces",
-    "format_invariance_3": "indents",
-}
-NAMES = (FLIP, ORDINAL, STABLE, AMBIGUITY, *_TEXTS, *_LAYOUTS)
-
-
-def _in_layout(layout: str) -> Probe:
-    """The probe of one layout, as one by text, whose only variant is that nothing changes."""
-    derive = FORMAT_INVARIANCE.derive
-    assert derive is not None
-
-    def derived(base: Base, _variant: Variant, random: Random) -> Derived:
-        return derive(base, Variant(layout), random)
-
-    return replace(FORMAT_INVARIANCE, variants=lambda: (Variant("none"),), derive=derived)
-
-
-for _name, _layout in _LAYOUTS.items():
-    probes.OTHER_NAMES[_name] = _in_layout(_layout)
-
-
+NAMES = (FLIP, ORDINAL, STABLE, AMBIGUITY, *_PROBES)
 _KINDS = "|".join((UNCHANGED, FLIP, ORDINAL, STABLE, AMBIGUITY))
 RandTestName: TypeAlias = Annotated[str, Field(pattern=f"^({_KINDS})$"), Takes(_KINDS)]
+
+
+def _in_layout(layout: str, base: Base, _variant: Variant, random: Random) -> Derived:
+    assert FORMAT_INVARIANCE.derive is not None
+    return FORMAT_INVARIANCE.derive(base, Variant(layout), random)
+
+
+for _name, (_probe, _layout) in _PROBES.items():
+    if _probe == FORMAT_INVARIANCE.name:
+        # As one by text, whose only variant is that nothing changes.
+        probes.OTHER_NAMES[_name] = replace(
+            FORMAT_INVARIANCE,
+            variants=lambda: (Variant("none"),),
+            derive=partial(_in_layout, _layout),
+        )
 
 
 class RandTest(ConfigSection):
@@ -82,8 +78,6 @@ class RandTest(ConfigSection):
 
 def instruction(name: str) -> str:
     """What the editor is told to do in a probe of RAND's; in one of layouts it is not asked."""
-    if name in _LAYOUTS:
-        return _LAYOUTS[name]
-    probe, variant = _TEXTS[name]
-    text: str = shipped("rewriting.yml")[probe][variant]
+    probe, variant = _PROBES[name]
+    text: str = shipped("rewriting.yml").get(probe, {}).get(variant, variant)
     return text
