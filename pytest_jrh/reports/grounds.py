@@ -147,8 +147,9 @@ def rate_sentences(verdicts: Verdicts, grounds: Grounds) -> Iterator[str]:
     for rubric, rate in rates:
         judged, corrected = rate.judged, rate.corrected
         of = f"{rubric}: " if rubric else ""
+        word = verdicts.scale.present()[0].word(1)
         text = (
-            f"{of}The judge calls {judged.count:,} of {counted(judged.n, 'case')} violated "
+            f"{of}The judge calls {judged.count:,} of {counted(judged.n, 'case')} {word} "
             f"({percent(judged.value)}, {range_text(judged)}); "
         )
         if corrected.value is None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import BINARY
+from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
@@ -45,7 +45,8 @@ _FIGURES: dict[Rule, str] = {
 @frozen
 class Limit:
     """One limit applied to one judge, or of `max_rate` to a probe's table: `figure` must reach
-    `limit`, or not exceed it. `by_flicker` says that the flicker alone may break it.
+    `limit`, or not exceed it. `by_flicker` says that the flicker alone may break it. `of_class` is
+    the class of its cases, where it is about one.
     """
 
     rule: Rule
@@ -57,12 +58,13 @@ class Limit:
     unproven: bool = False
     probe: str = ""
     cases: tuple[str, ...] = ()
+    of_class: CaseClass | None = None
 
 
 def judge_limits(judged: Verdicts, rules: GateRules) -> Iterator[Limit]:
     """Hold the mean error of each judge's cases against what the limits allow."""
     for judge, of_judge in judged.grouped("judge").items():
-        for rule in _FIGURES:
+        for rule, about in _FIGURES.items():
             limit = getattr(rules, rule)
             if limit is None:
                 continue
@@ -88,6 +90,7 @@ def judge_limits(judged: Verdicts, rules: GateRules) -> Iterator[Limit]:
                 by_flicker=0 < too_many <= by_flicker,
                 unproven=unproven,
                 cases=cases.wrong_ids,
+                of_class=next(iter(cases.case_class.present() if about else ()), None),
             )
 
 
@@ -223,7 +226,9 @@ def limit_text(limit: Limit, subject: str) -> str:
         text = f"{subject} is off by {limit.figure.value:.2f} levels on average"
         allowed = f"max_error allows {limit.limit:.4g}"
     else:
-        text = f"{subject} {_wrong_text(limit.rule, wrong, n)}"
+        text = f"{subject} is wrong on {wrong:,} of {counted(n, 'case')}"
+        if limit.of_class is not None:
+            text = f"{subject} {limit.of_class.wrong(wrong, n)}"
         share = limit.limit if limit.rule == "max_false_alarms" else 1 - limit.limit
         allowed = f"{limit.rule} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
     text = f"{text}; {allowed}"
@@ -232,10 +237,3 @@ def limit_text(limit: Limit, subject: str) -> str:
     if limit.unproven and not limit.broken:
         return f"{text}, and other cases are not proven to keep to it"
     return text
-
-
-def _wrong_text(rule: Rule, wrong: int, cases: int) -> str:
-    for of_class in BINARY.classes:
-        if of_class.figure == _FIGURES[rule]:
-            return of_class.wrong(wrong, cases)
-    return f"is wrong on {wrong:,} of {counted(cases, 'case')}"
