@@ -180,6 +180,9 @@ def structure_holds(messages: Sequence[Message], run: Sequence[Message]) -> None
         seen = real[made["function"]]
         keys = made["arguments"].keys()
         assert keys >= set.intersection(*(set(arguments) for arguments in seen))
+        if not any(seen):
+            # Of a tool that was called without arguments alone nobody knows what it takes.
+            continue
         for key, value in made["arguments"].items():
             types = {json_type(arguments[key]) for arguments in seen if key in arguments}
             assert json_type(value) in types
