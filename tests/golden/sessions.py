@@ -319,6 +319,7 @@ MASKS = tuple(
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         # Durations, of sessions and of cases.
         (r"(?<![\w.$-])\d+\.\d+ ?s\b", "SECONDS"),
+        (r"(?<=[ >])(\d+:)?\d+:\d\d(?=[ <.,;)]|$)", "SECONDS"),
         (r"\bin SECONDS( \(\d+:\d\d:\d\d\))?", "in SECONDS"),
         (r'\btime="[\d.]+"', 'time="SECONDS"'),
         (r'"(seconds|working_time|total_time|duration)": ?[\d.e-]+', r'"\1": SECONDS'),
