@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -38,7 +38,7 @@ from pytest_jrh.core.runs import (
     VoteSource,
     majority,
 )
-from pytest_jrh.core.text import counted, nearest_hint, same_lines
+from pytest_jrh.core.text import nearest_hint, same_lines
 from pytest_jrh.core.values import (
     BARE,
     CANNOT_TELL,
@@ -105,7 +105,26 @@ def find_labels(
     if not labels and not of_suite.problems:
         config_key = f"labels.0.{suite.labels[0].source}"
         of_suite.problems.append(Problem("no case has a label", key=config_key))
+    of_suite.notices += _without_label(suite, runs, {key[1:] for key in labels})
     return of_suite
+
+
+def _without_label(
+    suite: Suite, runs: Sequence[RunSummary], labelled: Collection[tuple[str, int]]
+) -> Iterator[str]:
+    """How many runs have no label, where labelled ones are judged; a sample that these fill leaves
+    the others out by itself.
+    """
+    without = len(runs) - len(labelled)
+    if suite.judges_unlabelled or not without or 0 < suite.config.cases.sample <= len(labelled):
+        return
+    verb, rest = "have", ": no cases"
+    if without == 1:
+        verb, rest = "has", ": no case"
+    if any(test.kind.is_made for test in suite.tests):
+        rest = ""
+    of = suite.config.suite.of
+    yield f"{suite.name}: {without:,} of {len(runs):,} {of} {verb} no label{rest}."
 
 
 def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
@@ -133,9 +152,9 @@ def _from_log(
 ) -> JoinedLabels:
     """Labels that the log itself has; runs without the score or the field have none."""
     if settings.scorer:
-        name, plural, singular = settings.scorer, "scorers", "score of"
+        name, plural = settings.scorer, "scorers"
     else:
-        name, plural, singular = settings.metadata or "", "fields", "field"
+        name, plural = settings.metadata or "", "fields"
     pointer = as_pointer(name)
     keys = {run.key for run in joiner.runs}
     known_names = {}
@@ -162,10 +181,6 @@ def _from_log(
     joined = joiner.join(rows, settings, f"{config_key}: {name}")
     # All rows are of one place, so that many of them have one and the same problem.
     joined.problems = list(dict.fromkeys(joined.problems))
-    if without := len(keys) - len(rows):
-        joined.notices.append(
-            f"{counted(without, 'case')} without the {singular} {name}: no label."
-        )
     return joined
 
 

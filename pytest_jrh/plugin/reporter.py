@@ -219,6 +219,7 @@ class Reporter:
                     wall_seconds=time.monotonic() - self._started,
                     review_command=commands.review(suites),
                     record_command=commands.record_all(suites, results.values()),
+                    about=self._session.suites.notices,
                     origin=[*origin_lines(runs, self._folder)],
                     unreported=engine.unreported if engine is not None else [],
                     model_changes=tuple(filter(is_snapshot_change, self._session.notices)),

@@ -163,7 +163,8 @@ class Session:
     no case was made and no call, so that nothing is said of what they cost. `is_merge` says that
     results are from shards. `columns` are those of the results, where they are known. `page` is the
     HTML report of the session. `error` is how much may be wrong of what a judge decides alone.
-    `about` says how a table was read, and `texts` gives what it has of a case.
+    `about` says how a table or a log and its labels were read, and `texts` gives what a table has
+    of a case.
     """
 
     results: Sequence[CaseResult]

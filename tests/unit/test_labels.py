@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.config.schema import LabelSection
+from pytest_jrh.config.schema import Config, LabelSection
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import Label, Rubric, RunSummary
@@ -197,7 +197,7 @@ def test_any_file_is_labels_or_a_problem(
 @pytest.mark.parametrize(
     ("values", "labels", "said"),
     [
-        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "1 case without the score of m: no label."),
+        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "any: 1 of 3 runs has no label: no case."),
         ([1.0, math.nan, math.nan], {}, "by `map` whether it is violated, satisfied or (null) no"),
         ([{"kind": "C", "short": "I"}], {}, 'by a pointer, such as "/m/kind"'),
         ([["C", "I"]], {}, 'by a pointer, such as "/m/0"'),
@@ -211,7 +211,14 @@ def test_a_score_of_a_log_is_one_that_was_given(
         for key, value in zip((("a", 1), ("b", 1), ("many", 1)), values, strict=False)
     ]
     suite = SimpleNamespace(
-        rubrics=[KIND], untargeted=frozenset(), scale=BINARY, labels=[LabelSection(scorer="m")]
+        name="any",
+        config=Config(),
+        tests=[],
+        judges_unlabelled=False,
+        rubrics=[KIND],
+        untargeted=frozenset(),
+        scale=BINARY,
+        labels=[LabelSection(scorer="m")],
     )
     source = SimpleNamespace(aliases=dict, unclear_names=dict, fields=lambda: scored)
     runs = [RUNS[0], RUNS[1], RUNS[2]]
