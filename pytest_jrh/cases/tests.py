@@ -11,7 +11,7 @@ from typing import Literal
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
-from pytest_jrh.core.ids import UNNAMED_BASE
+from pytest_jrh.core.ids import NATURAL, UNNAMED_BASE
 from pytest_jrh.core.runs import Label
 from pytest_jrh.core.scales import Objective, Scale
 from pytest_jrh.core.skips import Skip
@@ -90,8 +90,8 @@ class Kind:
         """The cases that it has of a run under a rubric, by the targets and the run's label: the
         target of each, and why there is no case, where that is known.
 
-        An ordinal case with the label of its run is named after that, and after the lowest one
-        where annotators disagree.
+        The target of an ordinal case with the label of its run is that, and the lowest one where
+        annotators disagree.
         """
         if self.is_made:
             return [(target, None) for target in targets]
@@ -121,7 +121,7 @@ POSITIVES = Kind(
     figures=("false_positive_rate",),
 )
 LABELS = Kind(
-    name="labels",
+    name=NATURAL,
     key="labels",
     noun="natural",
     marker="a case as it was recorded, with the label that people or a program gave it",

@@ -29,6 +29,8 @@ LEDGER_FILE = "results.jsonl"
 """In a suite's results folder: what came of each case."""
 UNNAMED_BASE = "agent_perturbation"
 """The kind of test that ids do not name where a probe changes a case of it: the first there was."""
+NATURAL = "labels"
+"""The kind of test whose cases are runs as they are: ids do not name their label."""
 GENERATION = "generation"
 JUDGING = "judge-"
 _JUDGING = f".{JUDGING}"
@@ -37,6 +39,7 @@ _LONGEST_PART = 64
 _LONGEST_JUDGE = 32
 _LONGEST_IN_STEM = 36
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
+_LABEL_OF_STEM = re.compile(r"\.score_\d+$")
 _RUN_OF_STEM = re.compile(r".+\.e\d+(?=\.|$)", re.DOTALL)
 
 
@@ -204,7 +207,8 @@ def former_cassettes(
     recorded: Callable[[], Iterable[Path]],
 ) -> Callable[[CaseSpec], list[Path]]:
     """What gives the cassettes of a case's judging by other names than those of these judges: one
-    of them may have had another name before. What is `recorded` is looked up when first asked.
+    of them may have had another name before, and a case as it is that of its label. What is
+    `recorded` is looked up when first asked.
     """
     present = {f"{_judge_file(judge)}.yaml" for judge in judges}
 
@@ -212,8 +216,11 @@ def former_cassettes(
     def by_case() -> Mapping[str, list[Path]]:
         paths: dict[str, list[Path]] = {}
         for path in recorded():
-            case, separator, file_of_judge = str(path).rpartition(_JUDGING)
-            if separator and file_of_judge not in present:
+            recorded_case, separator, file_of_judge = str(path).rpartition(_JUDGING)
+            case = recorded_case
+            if path.parts[-3] == NATURAL:
+                case = _LABEL_OF_STEM.sub("", case)
+            if separator and (case != recorded_case or file_of_judge not in present):
                 paths.setdefault(case, []).append(path)
         return paths
 
@@ -230,7 +237,8 @@ def _prefix(spec: CaseSpec) -> str:
 
 def _key(spec: CaseSpec) -> list[str]:
     key = [f"e{spec.epoch}"]
-    if spec.target_score is not None:
+    # Whose label is corrected stays the same case, with its recording.
+    if spec.target_score is not None and spec.test != NATURAL:
         key.append(f"score_{spec.target_score}")
     if spec.variant:
         if spec.base != UNNAMED_BASE:

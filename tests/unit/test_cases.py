@@ -137,6 +137,21 @@ def test_names_of_an_ordinary_case() -> None:
     assert ids.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.judge-default.yaml"
 
 
+def test_a_corrected_label_leaves_a_case_as_it_is_its_name_and_its_recording() -> None:
+    """Also one that was recorded under its label; made cases are told apart by their scores."""
+    folder, wanted = Path("c"), make_spec("x.score_1", test=ids.NATURAL, target_score=4)
+    labelled_anew = replace(wanted, target_score=2)
+    assert ids.case_id(wanted) == ids.case_id(labelled_anew)
+    assert paths_of(wanted) == paths_of(labelled_anew)
+    named = "labels/refund_policy/x.score_1.e1.score_2.judge-default.yaml"
+    others = (named.replace("labels", "agent_positives"), named.replace(".e1", ".e2"))
+    recorded = [folder / name for name in (named, *others)]
+    former = ids.former_cassettes(folder, [None], lambda: recorded)
+    assert former(wanted) == [folder / named]
+    assert former(replace(wanted, test="agent_positives")) == []
+    assert ids.case_id(replace(wanted, test="agent_positives")).endswith("[e1-score_4]")
+
+
 def test_row_id_is_eight_hex_digits_that_never_change() -> None:
     assert ids.perturbed_idx(make_spec("17-3")) == "agent_402c6ea2"
     assert ids.perturbed_idx(make_spec("17-3", judge="a")) == "agent_402c6ea2"
