@@ -144,6 +144,8 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
     known = (*NAMES, UNCHANGED, *own)
     names = known_names(converted, RUN, values[RUN], known) or []
     judged = known_names(converted, JUDGED, values[JUDGED], known) or names
+    if not values[RUN]:
+        converted.mistakes.add(RUN, f"no test is to be run; must be a list of {', '.join(known)}")
     tests: dict[str, Json] = {}
     texts: dict[str, Json] = {}
     for name in (*names, UNCHANGED):

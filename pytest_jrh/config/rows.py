@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 
 _SEED = 8234
-_WORDS = 624
-_BITS = 32
 
 
 def drawn(total: int, number: int, *, again: bool = False) -> list[int]:
@@ -19,15 +17,15 @@ def drawn(total: int, number: int, *, again: bool = False) -> list[int]:
     if number <= 0:
         return list(range(total))
     state = [_SEED]
-    for place in range(1, _WORDS):
+    for place in range(1, 624):
         before = state[-1]
-        state.append((1_812_433_253 * (before ^ (before >> 30)) + place) % 2**_BITS)
+        state.append((1_812_433_253 * (before ^ (before >> 30)) + place) % 2**32)
     twister = random.Random()  # noqa: S311 - reproducible, not secret
-    twister.setstate((3, (*state, _WORDS), None))
+    twister.setstate((3, (*state, 624), None))
 
     def below(limit: int) -> int:
         # As many bits as the limit has, and again where they are more.
-        while (value := twister.getrandbits(_BITS) % (1 << limit.bit_length())) > limit:
+        while (value := twister.getrandbits(32) % (1 << limit.bit_length())) > limit:
             pass
         return value
 

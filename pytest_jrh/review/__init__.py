@@ -79,8 +79,8 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
     if not case.scale.is_ordered:
         words = sorted(case.scale.words.items())
-        has_letters = len({word[0] for _, word in words}) > 1
-        return [(score, word[0] if has_letters else str(score), word) for score, word in words]
+        is_named = bool(case.scale.levels)
+        return [(score, str(score) if is_named else word[0], word) for score, word in words]
     labels = []
     for level in case.scale.levels:
         key = str(level.score) if level.score in range(10) else ""

@@ -274,6 +274,7 @@ def test_tests_of_ones_own_are_probes_by_their_text(folder: Path, server: ModelS
         ("template", "multiclass_judge", "classes without an order cannot be tested yet"),
         ("template", "mine", 'got "mine"; must be single_judge or single_judge_str or'),
         ("aggregation_reference_column", "human_sum", 'got "human_sum"; must be human_consensus'),
+        ("tests_to_run", [], "no test is to be run; must be a list of label_flip, synthetic_"),
         ("tests_to_run", ["verbosity_bias"], "verbosity_bias_long is the nearest"),
         ("tests_to_run", ["agent_positives"], 'got "agent_positives"; must be label_flip or'),
         ("tests_to_evaluate", ["answer_ambiguity"], "answer_ambiguity has to be in"),
