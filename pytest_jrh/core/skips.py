@@ -10,6 +10,7 @@ from pytest_jrh.core import frozen
 SkipKind: TypeAlias = Literal[
     "no_messages",
     "no_assistant_turn",
+    "no_answer",
     "disputed_label",
     "no_plan",
     "unusable_edit",
@@ -45,6 +46,7 @@ SKIPS: Mapping[str, SkipReason] = {
     "no_assistant_turn": SkipReason(
         "the assistant said nothing", "Nothing: there is no answer to be judged."
     ),
+    "no_answer": SkipReason("the answer is empty", "Fill it in, or leave the row out."),
     "disputed_label": SkipReason(
         "annotators disagree",
         "Have one more person label it, or make the rubric clearer.",

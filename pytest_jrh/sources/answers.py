@@ -69,6 +69,7 @@ _SHARES = ("//", "/\\", "\\/", "\\\\")
 _MOST_IMAGE_BYTES = 20_000_000
 _MOST_LETTERS = 10_000_000
 _DIGEST = 12
+_MOST_EMPTY = 5
 
 
 class Answers(Source):
@@ -78,13 +79,12 @@ class Answers(Source):
 
     def summaries(self) -> tuple[RunSummary, ...]:
         runs = []
-        for (run_id, epoch), row in self._rows.items():
+        for key, row in self._rows.items():
             skip = None
-            answer = self._part(row, "answer")
-            if not (is_chat([answer]) or _text(answer).strip()):
-                skip = Skip("no_assistant_turn")
+            if key in self._empty:
+                skip = Skip("no_answer", f"the answer is empty ({self._empty[key]})")
             cluster = self._part(row, "cluster")
-            runs.append(RunSummary(run_id, epoch, skip, as_text(cluster) or None))
+            runs.append(RunSummary(*key, skip, as_text(cluster) or None))
         return tuple(runs)
 
     def fields(self) -> Iterator[RunFields]:
@@ -125,6 +125,9 @@ class Answers(Source):
         yield from self._table.notices
         if equal:
             yield f"{counted(equal, 'row')} left out, equal to others"
+        if empty := self._empty.values():
+            lines = listed(empty, _MOST_EMPTY)
+            yield f"no case of {counted(len(empty), 'row')} with an empty answer: {lines}"
 
     @cached_property
     def _table(self) -> Table:
@@ -181,6 +184,7 @@ class Answers(Source):
         """The rows by the id and epoch of each; of equal rows without an id the first."""
         table, rows = self._table, dict[RunKey, Json]()
         lines: dict[RunKey, int] = {}
+        self._empty: dict[RunKey, str] = {}
         equal = 0
         of_results = table.results is not None
         for number, line in enumerate(table.lines):
@@ -208,6 +212,9 @@ class Answers(Source):
             equal += key in rows and not of_results
             rows.setdefault(key, row)
             lines.setdefault(key, line)
+            answer = self._part(row, "answer")
+            if not (is_chat([answer]) or _text(answer).strip()):
+                self._empty.setdefault(key, f"line {line}")
         self._notices.update(dict.fromkeys(self._about(equal)))
         return rows
 

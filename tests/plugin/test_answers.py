@@ -87,7 +87,7 @@ def test_three_calls_make_and_judge_a_case_and_a_replay_makes_none(tmp_path: Pat
     assert asked == {"editor": 6, "verifier": 6, "judge": 8}
     assert [result.outcome for result in again] == [result.outcome for result in results]
     assert "0 calls, 20 replayed" in replayed
-    assert "the assistant said nothing" in output
+    assert "no case of 1 row with an empty answer: line " in output
 
 
 def test_prompts_show_the_parts_of_an_answer_and_no_label(tmp_path: Path) -> None:

@@ -250,8 +250,10 @@ def test_a_small_file_does_not_become_a_large_table(
 
 def test_a_row_without_an_answer_is_no_case(tmp_path: Path) -> None:
     path = written(tmp_path / "rows.csv", f"{HEAD}a,q,,yes\nb,q,r,no\n")
-    skips = [str(run.skip or "") for run in source_of(path).summaries()]
-    assert skips == ["the assistant said nothing", ""]
+    source = source_of(path)
+    skips = [str(run.skip or "") for run in source.summaries()]
+    assert skips == ["the answer is empty (line 2)", ""]
+    assert source.notices()[-1].endswith("no case of 1 row with an empty answer: line 2")
 
 
 @pytest.mark.parametrize("tool", ["promptfoo", "DeepEval", "MLflow", "MLflow rows"])
