@@ -203,7 +203,11 @@ class Converted:
         return name if KINDS_KEY in self.written else KINDS[name].key
 
     def written_key(self, ours: KeyPath) -> KeyPath:
-        """Where a key of ours is, or would be, in the file: of RAND's, what RAND calls it."""
+        """Where a key of ours is, or would be, in the file: of RAND's, what RAND calls it; of a
+        list that may be one section alone, which then has no number.
+        """
+        if ours[1:2] == (0,) and isinstance(self.data.get(str(ours[0])), dict):
+            ours = (ours[0], *ours[2:])
         is_of_rands = ours[:1] and ours[0] not in self.sections and self.is_rands
         of_rands = {target: source for source, target in ROWS} if is_of_rands else {}
         for sources in (self.written, of_rands):

@@ -116,15 +116,13 @@ def _without_label(
     the others out by itself.
     """
     without = len(runs) - len(labelled)
-    if suite.judges_unlabelled or not without or 0 < suite.config.cases.sample <= len(labelled):
+    is_drawn = 0 < suite.config.cases.sample <= len(labelled)
+    if suite.judges_unlabelled or is_drawn or not without:
         return
-    verb, rest = "have", ": no cases"
-    if without == 1:
-        verb, rest = "has", ": no case"
-    if any(test.kind.is_made for test in suite.tests):
-        rest = ""
-    of = suite.config.suite.of
-    yield f"{suite.name}: {without:,} of {len(runs):,} {of} {verb} no label{rest}."
+    text = f"{without:,} of {len(runs):,} {suite.config.suite.of} have no label"
+    if not any(test.kind.is_made for test in suite.tests):
+        text += ": no cases"
+    yield f"{suite.name}: {text}."
 
 
 def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
@@ -178,7 +176,7 @@ def _from_log(
             return JoinedLabels(problems=[unclear])
         if settings.scorer:
             settings = settings.model_copy(update={"map": _SCORER_MAP})
-    joined = joiner.join(rows, settings, f"{config_key}: {name}")
+    joined = joiner.join(rows, settings, f"labels.{settings.source}: {name}")
     # All rows are of one place, so that many of them have one and the same problem.
     joined.problems = list(dict.fromkeys(joined.problems))
     return joined

@@ -236,6 +236,8 @@ def test_labels_that_cannot_be_used_are_refused(
     with pytest.raises(InputError) as refused:
         make(write_labelled(tmp_path, **labels))
     assert said in str(refused.value)
+    # One section alone has no number, as it has none in the file.
+    assert "labels[" not in str(refused.value)
 
 
 CODE_THAT_LOOKS = """

@@ -197,7 +197,7 @@ def test_any_file_is_labels_or_a_problem(
 @pytest.mark.parametrize(
     ("values", "labels", "said"),
     [
-        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "any: 1 of 3 runs has no label: no case."),
+        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "any: 1 of 3 runs have no label: no cases."),
         ([1.0, math.nan, math.nan], {}, "by `map` whether it is violated, satisfied or (null) no"),
         ([{"kind": "C", "short": "I"}], {}, 'by a pointer, such as "/m/kind"'),
         ([["C", "I"]], {}, 'by a pointer, such as "/m/0"'),
