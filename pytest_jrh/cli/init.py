@@ -291,6 +291,8 @@ def start_suite(options: Namespace) -> list[str]:
     for to, source in sources.items():
         if os.path.realpath(folder / to) != os.path.realpath(source):
             copies[to] = source
+    if copies:
+        about.append(f"From now on the suite reads its copies: {listed(copies, _MOST_FIELDS)}.")
     if not options.force:
         _refuse_existing(folder, [*texts, *copies], {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes})
     contents: dict[str, bytes | str] = {**texts}
