@@ -105,7 +105,7 @@ def id_ends(spec: CaseSpec) -> tuple[str, str, str]:
 
 def generation_id(spec: CaseSpec) -> str:
     """The id of the case without its judge: several judges look at one made case."""
-    return f"{_prefix(spec)}::{node_part(spec.run_id)}[{'-'.join(_key(spec))}]"
+    return case_id(replace(spec, judge=None))
 
 
 def made_case_id(result: CaseResult) -> str:
