@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -103,26 +103,16 @@ def find_labels(
                 break
         labels.update(joined.labels)
     if not labels and not of_suite.problems:
-        config_key = f"labels.0.{suite.labels[0].source}"
-        of_suite.problems.append(Problem("no case has a label", key=config_key))
-    of_suite.notices += _without_label(suite, runs, {key[1:] for key in labels})
+        of_suite.problems.append(Problem("no case has a label", key="labels"))
+    labelled = len({key[1:] for key in labels})
+    # A sample that labelled runs fill leaves the others out by itself.
+    is_drawn = 0 < suite.config.cases.sample <= labelled
+    if labelled < len(runs) and not (is_drawn or suite.judges_unlabelled):
+        text = f"{len(runs) - labelled:,} of {len(runs):,} {suite.config.suite.of} have no label"
+        if not any(test.kind.is_made for test in suite.tests):
+            text += ": no cases"
+        of_suite.notices.append(f"{suite.name}: {text}.")
     return of_suite
-
-
-def _without_label(
-    suite: Suite, runs: Sequence[RunSummary], labelled: Collection[tuple[str, int]]
-) -> Iterator[str]:
-    """How many runs have no label, where labelled ones are judged; a sample that these fill leaves
-    the others out by itself.
-    """
-    without = len(runs) - len(labelled)
-    is_drawn = 0 < suite.config.cases.sample <= len(labelled)
-    if suite.judges_unlabelled or is_drawn or not without:
-        return
-    text = f"{without:,} of {len(runs):,} {suite.config.suite.of} have no label"
-    if not any(test.kind.is_made for test in suite.tests):
-        text += ": no cases"
-    yield f"{suite.name}: {text}."
 
 
 def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -329,12 +330,10 @@ class Reporter:
         display = Display(
             folder=self._folder, width=terminal._tw.fullwidth, verbosity=terminal.verbosity
         )
-        notices = []
-        for notice in self._session.notices if display.verbosity >= 0 else ():
-            # The reports say it where it belongs.
-            if not is_snapshot_change(notice):
-                notices.append(notice)
-        notices += self._problems
+        notices = [*self._problems]
+        if display.verbosity >= 0:
+            # The reports say changes of models where they belong.
+            notices[:0] = filterfalse(is_snapshot_change, self._session.notices)
         if not (self._concluded or notices or self._pruned_lines):
             return
         lines = ending_lines(self._concluded, display, first=self._pruned_lines, notices=notices)
