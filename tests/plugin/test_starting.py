@@ -165,6 +165,7 @@ def test_what_was_found_is_said(project: Path, tmp_path: Path, init: Init) -> No
     (folder / "atif.json").write_text(json.dumps(trajectory(*HELLO)), encoding="utf-8")
     said = init("first", "--log", folder)
     assert "Its form: ATIF trajectory, Claude Code session." in said
+    assert "reads its copies: inputs/data/first/runs/" in " ".join(said.split())
     assert "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent," in said
     assert len(collected(project)) == 2 * 2
 
