@@ -470,7 +470,9 @@ class Joined(Source):
                     repeating.append(run.run_id)
             counted_runs.append((origin[0], run))
         self._note(left_out, "left out, since another one has all that is in it")
-        self._note(repeating, "in the cluster of another one, whose messages it repeats")
+        self._note(
+            repeating, "counted in each interval as one with another, whose messages it repeats"
+        )
         return counted_runs
 
     def _note(self, run_ids: Sequence[str], message: str) -> None:
