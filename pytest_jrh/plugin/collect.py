@@ -215,8 +215,9 @@ class CaseItem(pytest.Item):
         """
         result, text = failure.result, failure.whole
         message = " ".join(escape_commands("\n".join(failure.first)).split())
-        if result.outcome not in UNSCORED:
-            message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
+        done = what_was_done(result)
+        if done and result.outcome not in UNSCORED:
+            message = f"{log_line(shortened(done, _LONGEST_EDIT))}: {message}"
         if self.config.getoption("verbose", 0) <= 0:
             text = self.config.stash[SESSION].redactor.text(failure.short)
         return prose(self, text, message)

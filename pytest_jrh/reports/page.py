@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.cases.probes import changed_again
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.documents import Fields, Json
@@ -451,8 +450,7 @@ def _title(result: CaseResult) -> str:
     """What was done to a case, as far as the editor says it; of a run as it is, the run."""
     if result.outcome == "no_case" and not result.extra.edit:
         return shortened(one_line(no_verdict_text(result.why)), _LONGEST_TITLE)
-    is_unedited = KINDS[result.test].is_labelled
-    return one_line(result.run_id) if is_unedited else capital(what_was_done(result))
+    return capital(what_was_done(result)) or one_line(result.run_id)
 
 
 EDITED = "edited"

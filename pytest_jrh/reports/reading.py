@@ -68,8 +68,7 @@ def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:
         case_id=first.case_id,
         run=run_title(first, with_judge=False),
         rubric=one_line(first.rubric_id) if session.has_rubrics else "",
-        # Nothing was done to the cases of a table.
-        done="" if session.is_table else what_was_done(first),
+        done=what_was_done(first),
         mistake=_mistake(first),
         label=score_name(session, first, first.label),
         basis=label_basis(session, first).text,

@@ -13,7 +13,6 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.cases import UNEDITED
 from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
@@ -384,10 +383,9 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
             level = f" → {one_line(result.scale.word(spec.target_score))}"
     rubric = shortened(one_line(spec.rubric_id), _NAME_ROOM)
     behind = f"{level} ({cut_in_the_middle(run_title(result), _NAME_ROOM)})"
-    # Nothing was done to a case that was labelled as it is.
-    if not KINDS[spec.test].is_labelled:
+    if done := what_was_done(result):
         room = max(width - columns(f"{rubric}: {behind}"), _NOTE_ROOM)
-        rubric += f": {shortened(what_was_done(result), room)}"
+        rubric += f": {shortened(done, room)}"
     return f"{rubric}{behind}"
 
 
@@ -402,12 +400,14 @@ def run_title(result: CaseResult, *, with_judge: bool = True) -> str:
 
 
 def what_was_done(result: CaseResult) -> str:
-    """What was done to the run, as far as it is known; a title has it in its middle."""
+    """What was done to the run, as far as it is known; a title has it in its middle. Nothing was to
+    a case that was labelled as it is.
+    """
     spec = result.spec
     if spec.derived:
         return one_line(f"{spec.test} {spec.variant}")
     if KINDS[spec.test].is_labelled:
-        return UNEDITED
+        return ""
     # Editors say behind it what they have kept.
     note, _, _ = one_line(result.extra.edit).partition("; ")
     return note.rstrip(".") or KINDS[spec.test].noun

@@ -384,7 +384,8 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
     cases = []
     worst = worst_cases(session, _MOST_NAMED)
     for case in () if worst is None else worst.cases:
-        cases.append(one_line(f"{case.name}: {case.done} ({case.mistake}): {case.reason}"))
+        name = f"{case.name}: {case.done}".removesuffix(": ")
+        cases.append(one_line(f"{name} ({case.mistake}): {case.reason}"))
     written = []
     for name, value in properties.items():
         text = _escaped(one_line(value)).replace(":", "%3A").replace(",", "%2C")
