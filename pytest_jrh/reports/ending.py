@@ -498,7 +498,7 @@ def _update_baseline(
             if limits and not run.suite.gate.has_limits:
                 config = f"{run.name}'s config" if len(runs) > 1 else "the config"
                 keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())
-                done.append(f"Add to {config}, two cases below these figures: gate: {{{keys}}}")
+                done.append(f"Add to {config}, two cases from these figures: gate: {{{keys}}}")
     return done, ()
 
 

@@ -61,7 +61,7 @@ def test_a_first_baseline_is_green_and_names_what_it_accepts(project_once: Proje
     [xfailed] = [line for line in first.lines if line.startswith("XFAIL")]
     assert xfailed.endswith("accepted into the baseline")
     assert (
-        "Add to the config, two cases below these figures: gate: {min_recall: 0.25, "
+        "Add to the config, two cases from these figures: gate: {min_recall: 0.25, "
         "max_false_alarms: 0.5}"
     ) in first.lines
 
