@@ -13,18 +13,17 @@ from pytest_jrh.core.documents import Fields, Json, listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import BINARY, Scale, numbered
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.text import counted
-from pytest_jrh.core.values import BARE, as_word, label_value
+from pytest_jrh.core.stages import JUDGE, known_name
+from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.values import BARE, as_text, as_word, label_value
 from pytest_jrh.llm.calls import parse_prompt
-from pytest_jrh.sources.answers import PARTS
+from pytest_jrh.sources.answers import cells_at
 from pytest_jrh.sources.columns import Table
-from pytest_jrh.sources.source import as_pointer
+from pytest_jrh.sources.source import as_pointer, several_values
 from pytest_jrh.sources.verdicts import Values
 
 _PARTS = {"request": "messages", "response": "answer", "context": "context", "case": "id"}
 """The options that name a column, each with its key of `suite.format`."""
-_RUBRIC = "rubric criterion criteria"
 _IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 _IN_BRACES = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
 
@@ -36,8 +35,16 @@ def refuse_missing(options: Namespace, table: Table | None) -> InputFormat:
     for option in ("label", *_PARTS):
         column = getattr(options, option)
         if column and column not in known:
-            message = f"has no column {shown(column)}; its columns are {listed(known) or 'none'}"
-            raise InputError(message, str(options.log), key=f"--{option}")
+            # Of JSON it may be further down: human.ok, or /human/ok.
+            place = f"/{column.removeprefix('/').replace('.', '/')}"
+            if table is None or not cells_at(table, place):
+                message = "holds runs, which have no columns"
+                hint = "where each line is a request with its answer, say --of answers"
+                if table is not None:
+                    message = f"has no column {shown(column)}; its columns are {listed(known)}"
+                    hint = nearest_hint(column, known) or "name one of them"
+                raise InputError(message, str(options.log), key=f"--{option}", hint=hint)
+            setattr(options, option, column := place)
         if column and option in _PARTS:
             pointers[_PARTS[option]] = as_pointer(column)
     return InputFormat.model_validate(pointers)
@@ -47,28 +54,48 @@ def _scale(options: Namespace) -> Scale:
     return numbered(*options.scale) if options.scale else BINARY
 
 
-def labels_in(table: Table, options: Namespace) -> tuple[Json, str]:
-    """What the values of the column of labels mean, None for no label, and what to say of them.
+def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]:
+    """What the values of a column of labels mean, None for no label, and what to say of them.
 
     Raises `InputError` for values that mean nothing.
     """
     scale = _scale(options)
     values = Values(options.map, scale, options.one, None)
     problems: list[Problem] = []
-    texts = table.texts(options.label)
-    labels = values.read(table, options.label, texts, problems, is_verdict=False)
+    cells = cells_at(table, column)
+    texts = [*map(as_text, cells)]
+    for value in cells:
+        if isinstance(value, dict | list):
+            raise InputError([several_values(value, column, "--label")])
+    labels = values.read(table, column, texts, problems, is_verdict=False)
+    # What a word of the prompt means may be said, too.
+    asked = " ".join((options.verdict, *options.rubric))
+    if options.prompt:
+        asked += read_text(options.prompt, str(options.prompt))
+    texts_seen = [*filter(None, values.seen[column])]
+    for word in values.strangers():
+        if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", asked.casefold()):
+            message = f"{shown(word)} is no value of {column}; its values are "
+            message += listed(texts_seen, 8)
+            problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     table.refuse(problems)
     values.refuse_unclear(table)
     meanings: Json = {}
     words: dict[Any, str] = scale.words
     for text, label in zip(texts, labels, strict=True):
-        if label is not None:
-            # A level has no word but its number.
-            meanings[text] = words.get(label.score) or label.score
+        if text:
+            # A level has no word but its number; what is mapped to nothing, none at all.
+            score = label and label.score
+            meanings[text] = words.get(score) or score
     said = [f"{text} is {'no label' if word is None else word}" for text, word in meanings.items()]
+    meant = listed(said)
+    if scale.is_ordered and not options.map:
+        # Scores are read as they are.
+        meanings = {}
+        meant = f"scores from {scale.scores[0]} to {scale.scores[-1]}"
     answers = counted(len(table.lines), "row")
     number = sum(map(bool, labels))
-    return meanings, f"label in {options.label} ({number:,} of {answers}): {listed(said)}"
+    return meanings, f"label in {column} ({number:,} of {answers}): {meant}"
 
 
 def judge_prompt(options: Namespace, meanings: Fields) -> tuple[dict[str, str], list[str]]:
@@ -82,22 +109,25 @@ def judge_prompt(options: Namespace, meanings: Fields) -> tuple[dict[str, str], 
     text = read_text(options.prompt, file)
     placeholder = _IN_TWO_BRACES if _IN_TWO_BRACES.search(text) else _IN_BRACES
     names: dict[str, str] = {}
-    problems = []
+    unknown: dict[str, Problem] = {}
     for match in placeholder.finditer(text):
         if match[1] in names:
             continue
-        variable = _variable(match[1], options)
-        if not variable:
+        names[match[1]] = _variable(match[1], options)
+        if not names[match[1]]:
             message = f"{match[0]} is no part of an answer"
-            hint = "write request, response, context, system or rubric, or name the column that it "
-            hint += "is: --request, --response or --context COL"
+            hint = "write request, response, context, system or rubric; one alone that is another "
+            hint += "part is said by its column: --request, --response or --context COL"
             line = text.count("\n", 0, match.start()) + 1
-            problems.append(Problem(message, file, line, hint=hint))
-        names[match[1]] = variable
-    if problems:
-        raise InputError(problems)
+            unknown[match[1]] = Problem(message, file, line, hint=hint)
+    named = ("request", "response", "context")
+    free = [part for part in named if getattr(options, part) and part not in names.values()]
+    if len(unknown) == len(free) == 1:
+        names[unknown.popitem()[0]] = free[0]
+    if unknown:
+        raise InputError([*unknown.values()])
     text = placeholder.sub(lambda match: match[0].replace(match[1], names[match[1]]), text)
-    parse_prompt(text, file, stage=JUDGE.name)
+    parse_prompt(text, file, stage=JUDGE.name, of="answer")
     said = [f"{name} is {variable}" for name, variable in names.items()]
     about = [f"The prompt is {file}: {', '.join(said)}."]
     if "rubric" not in names.values():
@@ -112,12 +142,9 @@ def _variable(name: str, options: Namespace) -> str:
     """What a placeholder is called here; empty where it is nothing that a judge is shown."""
     word = name.rpartition(".")[2].casefold()
     for variable in ("request", "response", "context"):
-        column = getattr(options, variable).rpartition("/")[2].casefold()
-        if {word, word.removesuffix("s")} & {column, *PARTS[_PARTS[variable]].split()}:
+        if word == getattr(options, variable).rpartition("/")[2].casefold():
             return variable
-    if word in _RUBRIC.split():
-        return "rubric"
-    return word if word in JUDGE.variables else ""
+    return known_name(name) or "".join({word} & JUDGE.variables)
 
 
 def _verdict_keys(text: str, options: Namespace, meanings: Fields) -> str:
@@ -136,9 +163,20 @@ def _verdict_keys(text: str, options: Namespace, meanings: Fields) -> str:
             is_asked_for = as_word(word) in words and as_word(word) not in BARE
             if meaning not in (None, "") and (is_asked_for or word in options.map):
                 scores[word] = label_value(meaning, scale)
-    if {*scores.values()} != {*scale.scores} or (not pattern and "json" in words):
-        hint = "say it: --verdict 'Verdict: (good|bad)' --map good=0 (satisfied) --map bad=1"
-        message = "nothing says where in an answer the verdict is, and in which words"
+    missing = {}
+    said = words | {*re.findall(r"\w+", pattern.casefold())}
+    good, bad = ("yes", "no") if {"yes", "no"} <= said else ("good", "bad")
+    if not pattern and "json" in words:
+        form = "Score: (\\d+)" if scale.is_ordered else f"Verdict: ({good}|{bad})"
+        missing["where in an answer the verdict is"] = f"--verdict '{form}'"
+    if {*scores.values()} != {*scale.scores}:
+        ways = f"--map {good}=0 --map {bad}=1"
+        missing[f"which words of a verdict mean {' and '.join(scale.words.values())}"] = ways
+    if missing:
+        hint = f"say it: {' '.join(missing.values())}"
+        if not scale.is_ordered:
+            hint += f", where {good} is {scale.words[0]}"
+        message = f"nothing says {', and '.join(missing)}"
         raise InputError(message, str(options.prompt), hint=hint)
     if not pattern:
         # The last line, alone or behind a name and a colon.

@@ -182,8 +182,6 @@ def _settings(options: argparse.Namespace) -> Json:
         if name in values and values[needed] in ("", None):
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"has no meaning without --{needed}", key=flag)
-    if options.one and options.scale:
-        raise InputError("has no meaning with --scale", key="--one")
     if "within" in values:
         width = options.scale[1] - options.scale[0]
         if not 0 <= options.within < width:
@@ -198,6 +196,8 @@ def _settings(options: argparse.Namespace) -> Json:
 
 def meanings(options: argparse.Namespace) -> Json:
     """What options say that words, and ones of columns, mean."""
+    if options.one and options.scale:
+        raise InputError("has no meaning with --scale", key="--one")
     by_option: Json = {}
     for name in ("map", "one"):
         by_option[name] = {}
@@ -272,6 +272,8 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield f"scores from {scale.scores[0]} to {scale.scores[-1]}"
     elif words := "; ".join(_words(checked)):
         yield words
+    if strangers := table.values.strangers():
+        yield f"--map: no label or verdict is {listed(strangers)}"
     for column in table.values.of_numbers:
         event = "a pass" if table.values.meaning_of_one(column) == "passed" else "a violation"
         yield f"numbers of {column}: the probability of {event}"

@@ -17,12 +17,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
 from pytest_jrh.core import frozen
-from pytest_jrh.core.documents import DamagedError, listed, shown
+from pytest_jrh.core.documents import DamagedError, Json, listed, shown
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.runs import DEFAULT_SEED
@@ -32,10 +32,13 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import whole_number
 from pytest_jrh.judges import JUDGES
-from pytest_jrh.people.labels import Joiner, LabelRow, read_rows
+from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
 from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.tables import read_table
+
+_NO_MAP = "# map: {harmful: 1, fine: 0}         # what other words in it mean"
 
 
 def _about_labels(rows: Sequence[LabelRow], config: str) -> tuple[str, str]:
@@ -46,7 +49,7 @@ def _about_labels(rows: Sequence[LabelRow], config: str) -> tuple[str, str]:
             f"# map: {{1: {_PASS}, 0: {_FAIL}}}   # where 1 is right",
             f"Its labels are 0 and 1, and 1 is {_FAIL}: where it is right, set map in {config}.",
         )
-    return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""
+    return _NO_MAP, ""
 
 
 def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> None:
@@ -251,9 +254,10 @@ def start_suite(options: Namespace) -> list[str]:
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = _values(name, log_place, runs, mode)
+    values = {**_values(name, log_place, runs, mode), "map": _NO_MAP}
     sources, about = dict(log_place.copies), [*runs.about]
-    judge_file, meanings = "", dict[str, Any]()
+    judge_file = about_labels = ""
+    meanings: Json = {}
     if options.judge:
         of_judge, judge_file = judge_values(options.judge)
         values |= of_judge
@@ -261,17 +265,22 @@ def start_suite(options: Namespace) -> list[str]:
         lines = ["", f"  # {values['places']}", "  format:"]
         lines += [f"    {key}: {pointers}" for key, pointers in runs.format_keys.items()]
         values["input_format"] = "\n".join(lines)
+    table, label = runs.table, options.label
     if labels:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
         values["labels"] = f"path: {path}"
         values["map"], about_labels = _about_labels(labels, values["config"])
-        about.append(about_labels)
         sources[path] = options.labels
-    elif runs.table is not None and options.label:
-        meanings, about_labels = labels_in(runs.table, options)
-        about.append(about_labels)
-        values["labels"] = f"metadata: {_yaml(options.label)}"
-        values["map"] = f"map: {_yaml(meanings)}"
+        if options.map or options.one or options.scale:
+            table = read_table(options.labels, ("label",))
+            label = column_of(table, "label")
+    elif label:
+        values["labels"] = f"metadata: {_yaml(label)}"
+    if table is not None and label:
+        meanings, about_labels = labels_in(table, label, options)
+        if meanings:
+            values["map"] = f"map: {_yaml(meanings)}"
+    about.append(about_labels)
     if options.scale:
         values["scale"] = f"\nrand:\n  scale: {[*options.scale]}   # of rubrics without levels\n"
     if options.prompt:
@@ -340,6 +349,13 @@ def _refuse_names(options: Namespace, entries: _Entries) -> None:
     if (options.label or options.labels) and not entries:
         hint = "name it, such as --rubric honest"
         problems.append(Problem("--rubric: nothing says what the labels are of", hint=hint))
+    if options.label and options.labels:
+        problems.append(
+            Problem("--label: the labels are in the file of --labels; name one of both")
+        )
+    if (options.one or options.map) and not (options.label or options.labels or options.prompt):
+        hint = "name the labels: --label COL, or --labels FILE"
+        problems.append(Problem("nothing has a value that --map or --one explains", hint=hint))
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:

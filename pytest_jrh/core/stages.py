@@ -64,8 +64,23 @@ class StageSpec:
     """Whether it has something to do where a single answer is edited."""
 
 
-ANSWER = frozenset({"request", "response", "context", "system"})
-"""The parts of an answer that prompts may name."""
+PART_NAMES: Mapping[str, str] = {
+    "request": "request input prompt question query instruction user_input",
+    "response": "response output answer completion generation actual_output reply",
+    "context": "context contexts retrieval_context documents",
+    "system": "system system_prompt",
+}
+ANSWER = frozenset(PART_NAMES)
+"""The parts of an answer that prompts may name, by each the names that others give it."""
+
+
+def known_name(name: str) -> str:
+    """What a variable of other people's prompts is called here; empty where it is none of ours."""
+    word = name.rpartition(".")[2].casefold()
+    for variable, names in {**PART_NAMES, "rubric": "rubric criterion criteria"}.items():
+        if {word, word.removesuffix("s")} & {*names.split()}:
+            return variable
+    return ""
 
 
 EDITOR = StageSpec(

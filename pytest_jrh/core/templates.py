@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.stages import known_name
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import neutralize
 
@@ -100,7 +101,10 @@ def _style(source: str, allowed: Collection[str]) -> Style:
     # One brace more in front makes RAND's doubled brace of a jinja mark: "{{{name}", "{{%".
     if re.search(rf"(?<!\{{)\{{(?:%|\{{[-+]?\s*(?:{names})\b)", source):
         return "jinja"
-    return "braces" if any(name in allowed for _, name, _ in _scan_braces(source)) else "jinja"
+    for _, name, _ in _scan_braces(source):
+        if name and {name, known_name(name)} & {*allowed}:
+            return "braces"
+    return "jinja"
 
 
 def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
@@ -176,7 +180,10 @@ def _unknown(
     hint: str | None = None,
 ) -> Problem:
     message = f"unknown variable {shown}; available: {_listed(allowed)}"
-    return Problem(message, origin, line, hint=nearest_hint(name, sorted(allowed)) or hint)
+    hint = nearest_hint(name, sorted(allowed)) or hint
+    if (known := known_name(name)) in allowed:
+        hint = f"write {shown.replace(name, known)}"
+    return Problem(message, origin, line, hint=hint)
 
 
 def _listed(names: Collection[str]) -> str:

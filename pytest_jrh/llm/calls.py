@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -428,7 +428,9 @@ def load_template(
     if override is not None and override.is_file():
         prompt_path = str(override)
     if prompt_path:
-        return parse_prompt(read_text(Path(prompt_path), prompt_path), prompt_path, stage=stage)
+        return parse_prompt(
+            read_text(Path(prompt_path), prompt_path), prompt_path, stage=stage, of=of
+        )
     name = built_in_name(stage, mode=mode, objective=objective, of=of)
     return built_in(name, allowed=spec.variables, required=spec.required)
 
@@ -444,10 +446,14 @@ def built_in(name: str, *, allowed: frozenset[str], required: frozenset[str]) ->
     return parse_template(source, f"built-in {name}", allowed=allowed, required=required)
 
 
-def parse_prompt(source: str, origin: str, *, stage: str) -> Template:
+def parse_prompt(source: str, origin: str, *, stage: str, of: PromptsOf = "text") -> Template:
     """Check a prompt's text: its names, its syntax, and that it renders."""
     spec = STAGES[stage]
-    template = parse_template(source, origin, allowed=spec.variables, required=spec.required)
+    required: Collection[str] = spec.required
+    if of == "answer":
+        # Of two the one that is a part of an answer is named first.
+        required = ["|".join(reversed(names.split("|"))) for names in required]
+    template = parse_template(source, origin, allowed=spec.variables, required=required)
     values: dict[str, object] = {}
     for name in spec.variables:
         values[name] = 3

@@ -242,7 +242,7 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
     table = read_table(path, ("label",), file=file)
     columns = {}
     for role in _COLUMNS:
-        columns[role] = _column(table, role)
+        columns[role] = column_of(table, role)
         if not columns[role] and role in _NEEDED:
             names = " or ".join(_NEEDED[role])
             raise table.error(f"has no column {names}; its columns are {listed(table.columns)}")
@@ -263,7 +263,7 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
     return LabelFile(rows, unused, table.notices, table.results is not None)
 
 
-def _column(table: Table, role: str) -> str:
+def column_of(table: Table, role: str) -> str:
     """The column of a role; empty where there is none."""
     names = _NEEDED.get(role, (role,))
     named_columns = [column for name in names for column in columns_named(table, name)]
@@ -287,7 +287,7 @@ def label_fields(suite: Suite, metadata: Fields) -> set[str]:
         if source.metadata:
             fields.add(top_field(source.metadata))
         elif source.path and _is_one_of(source.path, suite.logs):
-            fields |= {_column(table, role) for role in ("label", "annotator", "note")}
+            fields |= {column_of(table, role) for role in ("label", "annotator", "note")}
     return fields.intersection(metadata)
 
 

@@ -17,6 +17,7 @@ from pytest_jrh.core.documents import (
     DamagedError,
     Json,
     listed,
+    parsed,
     pointer_to,
     printable,
     shown,
@@ -26,6 +27,7 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.skips import Skip
+from pytest_jrh.core.stages import PART_NAMES
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -49,10 +51,10 @@ from pytest_jrh.sources.source import (
 from pytest_jrh.sources.tables import read_table
 
 PARTS: Mapping[str, str] = {
-    "messages": "request input prompt question query instruction user_input",
-    "answer": "response output answer completion generation actual_output reply",
-    "context": "context contexts retrieval_context documents",
-    "system": "system system_prompt",
+    "messages": PART_NAMES["request"],
+    "answer": PART_NAMES["response"],
+    "context": PART_NAMES["context"],
+    "system": PART_NAMES["system"],
     "id": "id",
     "epoch": "epoch",
 }
@@ -70,6 +72,13 @@ _MOST_IMAGE_BYTES = 20_000_000
 _MOST_LETTERS = 10_000_000
 _DIGEST = 12
 _MOST_EMPTY = 5
+
+
+def cells_at(table: Table, place: str) -> list[Any]:
+    """What rows have in a column, or at a pointer: nothing where none of them has it."""
+    name, pointer = top_field(place), as_pointer(place)
+    cells = [at({name: value}, pointer) for value in table.columns.get(name, ())]
+    return cells if cells.count(None) < len(cells) else []
 
 
 class Answers(Source):
@@ -118,6 +127,9 @@ class Answers(Source):
     def _about(self, equal: int) -> Iterator[str]:
         """What was taken for what, and what was left out."""
         parts = [f"{_NAMES.get(part, part)} in {place}" for part, place in self._places.items()]
+        context = self._places.get("context", "")
+        if list in {*map(type, map(_passages, cells_at(self._table, context)))}:
+            parts[parts.index(f"context in {context}")] += " (lists)"
         found = listed(parts, 8)
         if "id" not in self._places and self._table.results is None:
             found += "; no column names the rows, so each is named by a digest of its text"
@@ -143,7 +155,7 @@ class Answers(Source):
             pointer = getattr(self._pointers, part, None)
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
-                if place != ROW_NUMBER and not self._is_there(place):
+                if place != ROW_NUMBER and not cells_at(table, place):
                     message = f"no row has {shown(place)}; its columns are {listed(table.columns)}"
                     problems.append(
                         Problem(message, table.file, hint=f"correct suite.format: {part}")
@@ -166,12 +178,6 @@ class Answers(Source):
         if "id" not in places and (column := id_column(table, places.values(), ())):
             places["id"] = column
         return places
-
-    def _is_there(self, place: str) -> bool:
-        """Whether any row has something at a place: a column may have been renamed."""
-        name, pointer = top_field(place), as_pointer(place)
-        values = self._table.columns.get(name, ())
-        return any(at({name: value}, pointer) is not None for value in values)
 
     def _part(self, row: Json, part: str) -> Any:
         place = self._places.get(part)
@@ -207,7 +213,9 @@ class Answers(Source):
             if key in rows and not is_copy:
                 what = f"the id {printable(id_)}" if is_named else "the same text"
                 message = f"has {what} again, as line {lines[key]} has"
-                hint = "name the column that tells rows apart: suite.format: {id: COLUMN}"
+                hint = "name the column that tells rows apart: init --case COL, or suite.format: "
+                hint += "{id: COLUMN}; or delete one; what two people said of a text stands in a "
+                hint += "file of labels (--labels) with a column annotator"
                 raise table.error(message, hint, line)
             equal += key in rows and not of_results
             rows.setdefault(key, row)
@@ -228,7 +236,7 @@ class Answers(Source):
         """The turns of a row: system prompt, context, request and answer."""
         turns: list[Json] = []
         for part, role in (("system", "system"), ("context", "user")):
-            text = _text(self._part(row, part))
+            text = _text(_passages(self._part(row, part)))
             if text:
                 turns.append({"role": role, "content": text, "id": part})
         request, answer = self._part(row, "messages"), self._part(row, "answer")
@@ -282,6 +290,14 @@ def _image_data(folder: Path, name: str) -> str:
             return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     kinds = listed(_IMAGE_BYTES.values())
     raise DamagedError(f"{shown(name)} is no image of at most 20 MB ({kinds}), or is not there")
+
+
+def _passages(value: Any) -> Any:
+    """A context as the list of texts that it is, also where a cell of CSV has it as JSON."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        with contextlib.suppress(DamagedError):
+            return parsed(value)
+    return value
 
 
 def _text(value: Any) -> str:

@@ -328,10 +328,10 @@ def clusters_by(
 
 def several_values(value: Any, name: str, key: str) -> Problem:
     """Refuse a score or a field that holds several values, where one is needed."""
-    first = next(iter(value), "NAME") if isinstance(value, dict) else 0
-    pointer = shown(as_pointer(name) + pointer_to(str(first)))
+    names = value if isinstance(value, dict) else range(len(value))
+    pointers = listed((as_pointer(name) + pointer_to(str(field)) for field in names), 5)
     message = f"{shown(name)} has several values, and one is needed"
-    return Problem(message, key=key, hint=f"name it by a pointer, such as {pointer}")
+    return Problem(message, key=key, hint=f"name one by a pointer: {pointers}")
 
 
 def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from pytest_jrh.core.documents import Fields, listed, shown
@@ -55,7 +56,7 @@ class Values:
     `one` says of columns what 1 means, by a key of `ONES`, and under "" of all others; without it
     their names do. From a `threshold` on a verdict that is a number is a 1. While it reads it keeps
     the words of each score, `meanings`; the columns `of_numbers`; and what 1 means in each column
-    that has `bare_ones`, empty where nothing says it.
+    that has `bare_ones`, empty where nothing says it. `seen` are the texts of each column.
     """
 
     mapping: Fields
@@ -65,6 +66,7 @@ class Values:
     meanings: dict[int, dict[str, None]] = field(default_factory=dict)
     of_numbers: dict[str, None] = field(default_factory=dict)
     bare_ones: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def read(
         self,
@@ -81,6 +83,7 @@ class Values:
         lines: dict[str, int] = {}
         for text, line in zip(texts, table.lines, strict=True):
             lines.setdefault(text, line)
+        self.seen.setdefault(column, {}).update(lines)
         verdicts: dict[str, Verdict | None] = {}
         hints: set[str] = set()
         for text, line in lines.items():
@@ -169,7 +172,10 @@ class Values:
                 raise InputError(message, table.file, key="--threshold", hint=hint)
         unclear = [column for column, meaning in self.bare_ones.items() if not meaning]
         if unclear:
-            values = "0 and 1 (or no and yes)" if self.threshold is None else "numbers from 0 to 1"
+            values = "numbers from 0 to 1"
+            if self.threshold is None:
+                texts = {*chain.from_iterable(self.seen[column] for column in unclear)}
+                values = listed(sorted(filter(None, texts)), 5)
             message = f"{listed(unclear)}: the values are {values}, and nothing says what 1 means"
             prefixes = ["--one="]
             if any(self.bare_ones.values()):
@@ -178,6 +184,10 @@ class Values:
             ways = [shlex.join(prefix + meaning for prefix in prefixes) for meaning in ONES]
             hint = f"say it: {' or '.join(ways)}"
             raise InputError(message, table.file, key="--one", hint=hint)
+
+    def strangers(self) -> list[str]:
+        """The words of the mapping that no column has."""
+        return sorted(self.mapping.keys() - map(as_word, chain.from_iterable(self.seen.values())))
 
     def meaning_of_one(self, column: str) -> str:
         """What 1 means in a column: what options say of it or of all, else what its name does."""

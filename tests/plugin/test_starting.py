@@ -389,7 +389,7 @@ ANSWERS = {
             "--label=rating",
             "--scale=1-5",
         ],
-        ['answer at "/antwort", context at "/quelle"', "rating (2 of 2 rows): 4/5 is 4, 2/5 is 2"],
+        ['answer at "/antwort", context at "/quelle"', "rating (2 of 2 rows): scores from 1 to 5"],
         {"a": 4, "b": 2},
     ),
     "JSON lines, in words": (
@@ -482,6 +482,31 @@ def test_a_judge_prompt_that_exists_is_taken_over(
             parse(answer, shape)
 
 
+def test_labels_of_a_file_and_of_nested_fields_are_read_as_options_say(
+    project: Path, init: Init
+) -> None:
+    rows = [
+        {"id": "a", "q": {"text": "Q?"}, "answer": "A.", "docs": '["b", "c"]', "by": {"ok": 0}},
+        {"id": "b", "q": {"text": "R?"}, "answer": "B.", "docs": '["d", "e"]', "by": {"ok": 1}},
+    ]
+    (project / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (project / "own.md").write_text(
+        "{question} {answer} {passages}: pass or fail", encoding="utf-8"
+    )
+    (project / "labels.csv").write_text("id,label\na,false\nb,true\n", encoding="utf-8")
+    begin = ["first", "--log=rows.jsonl", "--request=q.text", "--context=docs"]
+    begin += ["--rubric=kind: Be kind."]
+    for labels in ("--label=by.ok", "--label=/by/ok", "--labels=labels.csv"):
+        said = init(*begin, labels, "--one=passed", "--prompt=own.md", "--force")
+        assert "context in /docs (lists)" in said
+        assert "{response} {context}:" in (project / SUITE[-1]).read_text("utf-8")
+        ready = make_ready(project / CONFIG, cwd=project, rootdir=project)
+        assert {key[1]: label.value for key, label in ready.labels.items()} == {"a": 1, "b": 0}
+        assert ready.source is not None
+        assert ready.source.read("a", 1)[0].messages[0]["content"] == "b\n\nc"
+    assert "name one by a pointer: /by/ok" in init(*begin, "--label=by", code=4)
+
+
 def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
     """Labels that are numbers say nothing of the words of a prompt."""
     (project / "own.md").write_text("{{ output }} End with PASS or FAIL.", encoding="utf-8")
@@ -495,13 +520,19 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
     ("options", "prompt", "message"),
     [
         (["--label=humen"], "", '--label: has no column "humen"; its columns are id, question'),
-        (["--label=human_ok"], "", "the values are 0 and 1 (or no and yes), and nothing says"),
+        (["--label=human_ok"], "", "the values are 0, 1, and nothing says"),
         (["--label=topic"], "", "--map post=0 (satisfied) or --map post=1 (violated)"),
         (["--label=human_ok", "--one=passed", "--rubric="], "", "ID: got"),
+        (["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"], "", '"yess" is no value'),
+        (["--one=passed"], "", "name the labels: --label COL"),
         (["--context=nowhere"], "", '--context: has no column "nowhere"'),
         (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is no part of"),
-        (["--scale=1-5"], "{{ input }}", "required transcript or response"),
-        ([], "{{ output }} Answer well or badly.", "nothing says where in an answer the verdict"),
+        (["--scale=1-5"], "{{ input }}", "write {{ response }} where"),
+        (
+            [],
+            "{{ output }} Answer well or badly.",
+            "which words of a verdict mean violated and satisfied",
+        ),
         (["--scale=1-5"], "{{ output }} Answer in JSON.", "say it: --verdict"),
     ],
 )
@@ -544,7 +575,7 @@ def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> 
     assert "The file holds 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
     assert "is no single answer" in init("other", "--log", log, "--of=answers", code=4)
     options = ["--log", log, "--label=target", "--rubric=kind"]
-    assert "--label: has no column" in init("other", *options, code=4)
+    assert "--label: holds runs, which have no columns" in init("other", *options, code=4)
 
 
 JUDGED = "By our own words: {output} (asked: {input}). End with Verdict: ok or Verdict: bad."
