@@ -71,7 +71,6 @@ _SHARES = ("//", "/\\", "\\/", "\\\\")
 _MOST_IMAGE_BYTES = 20_000_000
 _MOST_LETTERS = 10_000_000
 _DIGEST = 12
-_MOST_EMPTY = 5
 
 
 def cells_at(table: Table, place: str) -> list[Any]:
@@ -138,7 +137,7 @@ class Answers(Source):
         if equal:
             yield f"{counted(equal, 'row')} left out, equal to others"
         if empty := self._empty.values():
-            lines = listed(empty, _MOST_EMPTY)
+            lines = listed(empty, 8)
             yield f"no case of {counted(len(empty), 'row')} with an empty answer: {lines}"
 
     @cached_property
