@@ -295,7 +295,9 @@ def _passages(value: Any) -> Any:
     """A context as the list of texts that it is, also where a cell of CSV has it as JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         with contextlib.suppress(DamagedError):
-            return parsed(value)
+            passages = parsed(value)
+            # [1] may be a note of the text itself.
+            return passages if {*map(type, passages)} == {str} else value
     return value
 
 

@@ -170,6 +170,12 @@ def test_an_unknown_word_is_named_with_its_line_and_the_option() -> None:
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 
+def test_a_word_of_the_map_that_no_column_has_is_named(run: Run) -> None:
+    path = written("case,label,verdict\na,pass,pass\nb,fail,fail\n")
+    _, said = run(path, "--label=label", "--map=fale=1")
+    assert "--map: no label or verdict is fale" in said
+
+
 def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None:
     """The judge calls half of 400 rows violated, of which half are; 40 rows have a label."""
     rows = ["case,run,label,verdict\n"]
@@ -361,7 +367,7 @@ def test_bare_numbers_are_refused_with_both_options(
 @pytest.mark.parametrize("name", ["not_passed", "passed_or_failed", "unviolated", "violations_by"])
 def test_a_name_that_may_mean_either_says_nothing(name: str) -> None:
     rows = [{"case": "a", "label": "pass", name: 1}, {"case": "b", "label": "fail", name: 0}]
-    with pytest.raises(InputError, match="nothing says what 1 means"):
+    with pytest.raises(InputError, match="values are 0, 1, and nothing says what 1 means"):
         checking.check_table(rows, verdict=name)
 
 
