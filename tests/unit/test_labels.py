@@ -199,8 +199,8 @@ def test_any_file_is_labels_or_a_problem(
     [
         (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "any: 1 of 3 runs have no label: no cases."),
         ([1.0, math.nan, math.nan], {}, "by `map` whether it is violated, satisfied or (null) no"),
-        ([{"kind": "C", "short": "I"}], {}, 'by a pointer, such as "/m/kind"'),
-        ([["C", "I"]], {}, 'by a pointer, such as "/m/0"'),
+        ([{"kind": "C", "short": "I"}], {}, "by a pointer: /m/kind, /m/short"),
+        ([["C", "I"]], {}, "by a pointer: /m/0, /m/1"),
     ],
 )
 def test_a_score_of_a_log_is_one_that_was_given(
