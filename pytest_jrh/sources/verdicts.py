@@ -174,7 +174,7 @@ class Values:
         if unclear:
             values = "numbers from 0 to 1"
             if self.threshold is None:
-                texts = {*chain.from_iterable(self.seen[column] for column in unclear)}
+                texts = {*chain.from_iterable(map(self.seen.__getitem__, unclear))}
                 values = listed(sorted(filter(None, texts)), 5)
             message = f"{listed(unclear)}: the values are {values}, and nothing says what 1 means"
             prefixes = ["--one="]
