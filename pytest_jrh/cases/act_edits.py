@@ -165,7 +165,7 @@ class Places(Turns):
 
 def acts_transcript(messages: Messages) -> str:
     """The whole transcript, in which each call has its number in the turn, and its id."""
-    lines: list[str] = []
+    lines = []
     for index, message in enumerate(messages):
         parts = list(parts_of([message]))
         calls = message.get("tool_calls") or ()
@@ -182,9 +182,9 @@ def acts_transcript(messages: Messages) -> str:
 
 def tools_text(tools: Mapping[str, Tool]) -> str:
     """The tools of a log: a line each, with the arguments of its calls, and one call's."""
-    lines: list[str] = []
+    lines = []
     for tool in tools.values():
-        names: list[str] = []
+        names = []
         for key, shape in list(tool.arguments.keys.items())[:_MOST_ARGUMENTS]:
             left_out = "" if key in tool.arguments.required else ", may be left out"
             names.append(f"{one_line(key)} ({' or '.join(sorted(shape.types)) or 'any'}{left_out})")
@@ -202,7 +202,7 @@ def tools_in_time(runs: Iterable[Messages]) -> list[dict[str, Tool]]:
     may look like.
     """
     tools: dict[str, Tool] = {}
-    in_time: dict[object, dict[str, Tool]] = {}
+    in_time = {}
     for messages in runs:
         tools = tools_of([messages], tools)
         shown = [(name, len(tool.examples), tool.error is None) for name, tool in tools.items()]
@@ -387,7 +387,7 @@ class _Making:
         tools, most = self.tools, 1
         if tool_name in self.tools:
             tools, most = {tool_name: self.tools[tool_name]}, MOST_EXAMPLES
-        examples: list[str] = []
+        examples = []
         for tool in tools.values():
             for call, result in tool.examples[:most]:
                 parts = [render_tool_calls({"tool_calls": [call]}), acts_text([result])]
@@ -478,8 +478,8 @@ class _Making:
         earlier: Values = {}
         for message in self.work.messages[: edit.message_index]:
             earlier |= mentioned(values, search_text(message))
-        gone: Values = {}
-        doubtful: Values = {}
+        gone = {}
+        doubtful = {}
         for value, spelling in values.items():
             if value not in earlier:
                 gone[value] = spelling

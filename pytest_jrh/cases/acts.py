@@ -58,7 +58,7 @@ def acts_text(messages: Iterable[Message]) -> str:
 
     The part of an edit that stands in `original_content` and `edited_content`.
     """
-    parts: list[str] = []
+    parts = []
     for message in messages:
         error = message.get("error")
         if isinstance(error, dict):
@@ -205,7 +205,7 @@ def shape_of(value: object, depth: int = 0) -> Shape:
     """The shape of one JSON value."""
     if depth > _DEEPEST:
         return Shape()
-    keys: dict[str, Shape] = {}
+    keys = {}
     items: Shape | None = None
     if isinstance(value, dict):
         keys = {str(key): shape_of(item, depth + 1) for key, item in value.items()}

@@ -80,7 +80,7 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     table.refuse(problems)
     values.refuse_unclear(table)
-    meanings: Json = {}
+    meanings = {}
     words: dict[Any, str] = scale.words
     for text, label in zip(texts, labels, strict=True):
         if text:
@@ -108,8 +108,8 @@ def judge_prompt(options: Namespace, meanings: Fields) -> tuple[dict[str, str], 
     file = str(options.prompt)
     text = read_text(options.prompt, file)
     placeholder = _IN_TWO_BRACES if _IN_TWO_BRACES.search(text) else _IN_BRACES
-    names: dict[str, str] = {}
-    unknown: dict[str, Problem] = {}
+    names = {}
+    unknown = {}
     for match in placeholder.finditer(text):
         if match[1] in names:
             continue

@@ -246,7 +246,7 @@ def _session(
         if not judges:
             message = f"{baseline} {_ITSELF}"
             raise InputError(message, table.table.file, key="--baseline", hint="name another one")
-    before: dict[str, str] = {}
+    before = {}
     if settings.baseline:
         known = [*judges]
         earlier_judges = earlier.judges

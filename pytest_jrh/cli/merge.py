@@ -63,7 +63,7 @@ def merge(
     shard_results = _results_of(suite, folders)
     results = {case: stored.result for case, stored in shard_results.items()}
     commands = Commands(replace(options, configs=(suite.config_file,)), folder, lambda _: suite)
-    spools: list[Path] = []
+    spools = []
     for shard in folders:
         spools += [*sorted(shard.rglob(CASES_FILE)), *sorted(shard.rglob(REJECTED_FILE))]
     run = suite_run(ready, results, commands, baseline, folder, redactor)
@@ -97,7 +97,7 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
     """The last result of each case of the suite; not what a shard kept of an earlier session, nor
     results of another config file.
     """
-    results: dict[str, StoredResult] = {}
+    results = {}
     for folder in folders:
         paths = sorted(folder.rglob(LEDGER_FILE))
         if not paths:

@@ -207,7 +207,7 @@ def _stages(
     """Fill in the stages that make cases; one without a model takes the editor's model, server and
     timeout, and then what `models` says.
     """
-    stages: dict[str, StageModel] = {}
+    stages = {}
     for spec, written in making.items():
         section = written
         # Its server and time-out belong to a model, and to a summary that says nothing all else.
@@ -321,7 +321,7 @@ def _check_judges(
         message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         yield Mistake(("judges",), message, hint)
-    names: set[str | None] = set()
+    names = set()
     for entry, judge in zip(entries, suite.judges, strict=True):
         section, kind = judge.section, entry.kind
         if entry.name in names:

@@ -153,7 +153,7 @@ class Places:
 
     def _files(self, named: _Named, mistakes: Mistakes) -> dict[KeyPath, Path]:
         """Find files that a config names by key, each given with what it is; None names none."""
-        files: dict[KeyPath, Path] = {}
+        files = {}
         for key, (relative, role) in named.items():
             if relative is None:
                 continue

@@ -209,7 +209,7 @@ def _mistake(state: Fields, run: AgentRun) -> str | None:
 
 def _comment_lines(text: str) -> tuple[str, int]:
     """Keep the comment lines of a text, and count the lines left out."""
-    comments: list[str] = []
+    comments = []
     lines = text.splitlines()
     until = ""
     for line in lines:

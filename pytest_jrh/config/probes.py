@@ -98,7 +98,7 @@ def drawn(
     order = list(range(len(variants)))
     random.Random(settings.seed).shuffle(order)  # noqa: S311 - reproducible, not secret
     number = min(settings.per_case, len(order))
-    picked: dict[CaseSpec, tuple[Variant, ...]] = {}
+    picked = {}
     for rank, spec in enumerate(ranked):
         start, kept_names = rank * number, frozenset[str]()
         if kept is not None:

@@ -146,8 +146,8 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
     judged = known_names(converted, JUDGED, values[JUDGED], known) or names
     if not values[RUN]:
         converted.mistakes.add(RUN, f"no test is to be run; must be a list of {', '.join(known)}")
-    tests: dict[str, Json] = {}
-    texts: dict[str, Json] = {}
+    tests = {}
+    texts = {}
     for name in (*names, UNCHANGED):
         if name not in _ROWS_OF:
             texts[name] = {"of": [UNCHANGED], "max_cases": values[_ROWS] or _MOST_CASES}
@@ -173,7 +173,7 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
 
 def _own_tests() -> dict[str, Json]:
     """The tests that the file of a clone has beside RAND's; that of the folder one works in."""
-    tests: dict[str, Json] = {}
+    tests = {}
     if _OWN_TESTS.is_file():
         file = _OWN_TESTS.as_posix()
         groups = read_document(_OWN_TESTS, file).data

@@ -516,7 +516,7 @@ class Config(ConfigSection):
         asked: set[str] = set()
         for name in self.tests or KINDS:
             asked.update(KINDS[name].stages)
-        sections: dict[StageSpec, StageSection] = {}
+        sections = {}
         for spec in MAKING:
             section = self.editor if spec is EDITOR else getattr(self.editor, spec.name)
             is_asked = spec.name in asked and (spec.for_answers or self.suite.of != "answers")

@@ -183,7 +183,7 @@ class Recorded:
         """The names of the variants that were recorded of each of the cases that a probe changes,
         where there are some.
         """
-        names: dict[CaseSpec, frozenset[str]] = {}
+        names = {}
         for base in bases:
             of_probe = replace(base, test=probe, base=base.test, variant="any")
             case = _of_any_variant(_stem(cassette_path(Path(), of_probe, judging=False)), Path())

@@ -215,7 +215,7 @@ def render_transcript(
     them, and their data is left out. `start` leaves out the turns before it, and `edited` marks
     turns, both for the summarizer; a judge must never be given them.
     """
-    lines: list[str] = []
+    lines = []
     for index, role, title, body in parts_of(messages, start, show_reasoning=show_reasoning):
         mark = " (edited)" if index in edited else ""
         lines += [f"[{index}] {role}{title or mark}", *indented(body)]
@@ -239,7 +239,7 @@ def render_assistant_turns(messages: Messages) -> str:
 
     Further lines of a turn's text are indented; a tool call is `[index] id calls NAME: JSON`.
     """
-    lines: list[str] = []
+    lines = []
     for index in assistant_indices(messages):
         message = messages[index]
         label = f"[{index}] {_inline(str(message.get('id') or '-'))}{named(message)}"
@@ -264,7 +264,7 @@ def text_to_compare(messages: Messages) -> str:
     """Render messages as `render_transcript` does, without their positions and with JSON in lines,
     so that a call and its result can be compared before and after an edit.
     """
-    lines: list[str] = []
+    lines = []
     for _, role, title, body in parts_of(messages):
         # A turn that calls a tool often says nothing.
         if title or body:
@@ -401,7 +401,7 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
         calls.append((f" calls {_inline(str(call.get('function', '')))}", call_text(call)))
     error = message.get("error")
     content = message.get("content")
-    sections: list[tuple[str, list[str]]] = []
+    sections = []
     if isinstance(error, dict):
         header += f" (error: {_inline(str(error.get('type', 'unknown')))})"
         sections.append((header, [f"error: {error.get('message', '')}"]))

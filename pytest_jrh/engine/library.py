@@ -88,8 +88,8 @@ class Pipeline:
         edits: PromptsOf = "text",
     ) -> Pipeline:
         """A pipeline with the built-in prompts and one model, by its name in litellm."""
-        models: dict[str, StageModel] = {}
-        templates: dict[str, Template] = {}
+        models = {}
+        templates = {}
         for stage in MAKING:
             models[stage.name] = StageModel(stage.name, model)
             templates[stage.name] = load_template(
@@ -223,7 +223,7 @@ class ConversationPerturber:
 
 def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     """Find and check the templates of one test's stages; raises `InputError` with all problems."""
-    templates: dict[str, Template] = {}
+    templates = {}
     problems: list[Problem] = []
     edits = suite.config.prompts_of
     if edits == "acts" and not test.kind.is_made:
@@ -339,7 +339,7 @@ async def judge_cases(
     fingerprint = code_digest(judge)
 
     async def result(case: Case) -> CaseResult:
-        verdicts: list[Verdict] = []
+        verdicts = []
         why = Why()
         async with slots:
             try:

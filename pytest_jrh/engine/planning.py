@@ -89,7 +89,7 @@ async def surveyed(
         # A judge that has not been reached is asked through a tape of its own.
         tape = attempt.judging or calls_of_session.tape(Attempt(spec), ready, judging=True)
         can_be_judged = tape.records
-    to_make: dict[str, Bounds] = {}
+    to_make = {}
     if not ended and can_be_made:
         to_make = _making(attempt, ready)
         if judge is not None and can_be_judged:
@@ -132,7 +132,7 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
     making = attempt.making
     looked_up = {lookup.stage for tape in making for lookup in tape.lookups}
     asking = _asking(attempt.spec)
-    calls: dict[str, Bounds] = {}
+    calls = {}
     if asking:
         if making or attempt.spec.judge == ready.suite.judges[0].name:
             for stage, bounds in asking.items():

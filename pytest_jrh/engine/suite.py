@@ -238,10 +238,10 @@ def make_ready(
 
     # What makes and judges its cases.
     judges = _judges(suite, judge, problems, records=records(suite))
-    made: Mapping[str, RecordIndex] = {}
+    made = {}
     with collecting(problems):
         made = made_before(suite)
-    pipelines: dict[str, Pipeline] = {}
+    pipelines = {}
     for test in suite.made_by_stages:
         with collecting(problems):
             pipelines[test.name] = build_pipeline(suite, test)
@@ -306,7 +306,7 @@ def _source(
     from pytest_jrh.sources import open_sources
 
     source: Source | None = None
-    preprocessors: list[Preprocessor] = []
+    preprocessors = []
     for name in suite.config.cases.preprocess:
         with collecting(problems):
             preprocessors.append(preprocessor_named(name))
@@ -381,7 +381,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
     """Say which runs have no cluster; of a frozen suite take the clusters from its cases."""
     suite = ready.suite
-    clusters: dict[object, str | None] = {}
+    clusters = {}
     if suite.frozen is None:
         for run in ready.runs:
             clusters[run.key] = run.cluster

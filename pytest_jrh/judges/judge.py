@@ -329,7 +329,7 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
 
     The agent's reasoning is left out unless `show_reasoning`: edited turns have lost theirs.
     """
-    messages: list[Message] = []
+    messages = []
     for message in case.messages:
         shown = message if show_reasoning else without_reasoning(message)[0]
         messages.append(copy.deepcopy(dict(shown)))
@@ -354,7 +354,7 @@ def with_numbers(messages: Messages, settings: JudgeSettings) -> tuple[list[Mess
     Those are PNG, JPEG, GIF and WebP images whose data are there, and those that the row of an
     answer names by a URL. Nothing is fetched.
     """
-    urls: list[str] = []
+    urls = []
     of_answer = settings.prompt_of == "answer"
 
     def named(block: Any) -> Any:
@@ -368,7 +368,7 @@ def with_numbers(messages: Messages, settings: JudgeSettings) -> tuple[list[Mess
         form = f" (image/{kind[1]})" if kind else ""
         return {"type": "image", "filename": f"image {len(urls)}{form}"}
 
-    numbered: list[Message] = []
+    numbered = []
     for message in messages:
         content = message.get("content")
         if isinstance(content, list):

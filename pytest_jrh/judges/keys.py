@@ -103,7 +103,7 @@ def _named(error: BaseException) -> list[str]:
     about_variables = _ABOUT_VARIABLES.search(text) is not None
     if not about_variables and not _IS_MISSING.search(text):
         return []
-    names: list[str] = []
+    names = []
     for name in dict.fromkeys(_NAME.findall(text)):
         if not os.environ.get(name) and (about_variables or names_a_credential(name)):
             names.append(name)

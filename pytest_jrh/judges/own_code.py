@@ -318,8 +318,8 @@ def _file_of(code: Function) -> str | None:
 
 def _project_files(module_file: Path) -> dict[str, Path]:
     """The files of a module and of all that it imports of the project, and so on, by name."""
-    files: dict[str, Path] = {}
-    seen: set[Path] = set()
+    files = {}
+    seen = set()
     pending = [(module_file.name, module_file)]
     while pending:
         name, path = pending.pop()
@@ -340,7 +340,7 @@ def imported_modules(path: Path) -> list[tuple[str, Path]]:
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == str(path):
             package = module.__package__ or ""
-    modules: list[tuple[str, Path]] = []
+    modules = []
     for name in _imported_names(ast.parse(path.read_bytes()), package):
         file = getattr(sys.modules.get(name), "__file__", None)
         if file and file.endswith(".py") and not is_ours_or_installed(file):

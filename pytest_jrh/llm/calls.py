@@ -325,7 +325,7 @@ def make_complete(
         response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         conversation = tuple(messages)
-        fingerprints: list[str] = []
+        fingerprints = []
         while True:
             request = CallRequest(stage, conversation, response_model, repeat=repeat)
             answer = await exchange(request)
@@ -511,7 +511,7 @@ def score_levels_table(levels: Sequence[ScoreLevel], names: Names = None) -> str
 
     With `names` each score is written as its name, and a level without one is left out.
     """
-    lines: list[str] = []
+    lines = []
     for level in sorted(levels, key=lambda level: level.score):
         if names is None or level.score in names:
             lines.append(_level_line(level, names))

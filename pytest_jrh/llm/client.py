@@ -413,7 +413,7 @@ def _other_ways(request: CallRequest, sending: Sending) -> dict[str, str]:
     """What an attempt has sent that may be sent otherwise, each as what is refused then, by a
     pattern of what an error calls it.
     """
-    ways: dict[str, str] = {}
+    ways = {}
     for name in request.parameters:
         if name in sending.left_out:
             continue

@@ -526,7 +526,7 @@ def asked_wait(headers: Mapping[str, str], body: str) -> float | None:
         values.update((_plain(name), value) for name, value in leaves(json.loads(body)))
     values.update({_plain(name): value for name, value in headers.items()})
     asked_waits = [_seconds(match["span"]) for match in _IN_WORDS.finditer(body)]
-    resets: dict[str, float] = {}
+    resets = {}
     for name, value in values.items():
         is_wait = re.search(r"retry(?:after|delay|in)", name) is not None
         if not is_wait and "reset" not in name:

@@ -145,7 +145,7 @@ def open_stores(
     Raises `InputError` for a line that is no decision.
     """
     files = {}
-    stores: dict[tuple[str, str], DecisionStore] = {}
+    stores = {}
     for suite in suites:
         for test in suite.tests:
             path = decisions_path(test.output_dir)

@@ -544,7 +544,7 @@ _MERGED_BY_LINE = "labels.jsonl merge=union\n"
 
 def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
     """What writes the labels of these suites' cases, a line each, into the folder of their test."""
-    folders: dict[tuple[str, str], Path] = {}
+    folders = {}
     for suite in suites:
         for test in suite.tests:
             folders[suite.name, test.name] = test.output_dir

@@ -66,7 +66,7 @@ def activate(config: pytest.Config) -> SuiteSession:
 def activate_named(config: pytest.Config) -> None:
     """Load the named suites and let pytest collect them; raises `pytest.UsageError`."""
     configs, folder = config.stash[OPTIONS_READ].configs, config.invocation_params.dir
-    arguments: list[str] = []
+    arguments = []
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         arguments = config.args
     places = [absolute(folder / argument.partition("::")[0]) for argument in arguments]

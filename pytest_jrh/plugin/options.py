@@ -59,10 +59,10 @@ def read_options(config: pytest.Config) -> Options:
     Paths are relative to the folder that pytest was started in, those of the ini file to its own
     folder.
     """
-    values: dict[str, Any] = {}
+    values = {}
     typed = set(map(str, config.invocation_params.args))
     added = {word.partition("=")[0] for word in set(config.getini("addopts")) - typed}
-    of_ini: set[str] = set()
+    of_ini = set()
     for option in OPTIONS:
         value, folder = config.getoption(option.key), config.invocation_params.dir
         if value is None:

@@ -187,7 +187,7 @@ class Reporter:
         """The suites by the node ids of their files; a controller meets discovered ones here."""
         root = self._config.rootpath
         loaded = {ready.suite.config_file for ready in self._suites}
-        files: dict[Path, str] = {}
+        files = {}
         for file in dict.fromkeys(map(place_of, [*self._session.selected, *self.results])):
             path = absolute(root / file)
             if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
@@ -305,8 +305,8 @@ class Reporter:
 
     def _prune(self) -> bool:
         """Name unused cassettes, and remove them but in a plan; whether that went well."""
-        lines: list[str] = []
-        problems: list[str] = []
+        lines = []
+        problems = []
         for ready in self._suites:
             suite = ready.suite
             try:
@@ -346,7 +346,7 @@ def _unused_of(ready: ReadySuite) -> list[Path]:
     """The cassettes in the folder of a suite that none of its cases uses."""
     folder = ready.suite.cassette_dir
     recorded = dict.fromkeys(cassettes_in(folder))
-    used: set[Path] = set()
+    used = set()
     for spec in ready.specs_with_recordings():
         paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
         used.update(paths)

@@ -54,7 +54,7 @@ def place_of(nodeid: str) -> str:
 
 def case_ids(nodes: Iterable[str], suites: Mapping[str, ReadySuite]) -> dict[str, str]:
     """Node id by case id, for the nodes of suites; `suites` are by the node id of their file."""
-    cases: dict[str, str] = {}
+    cases = {}
     for nodeid in nodes:
         file = place_of(nodeid)
         if file in suites:

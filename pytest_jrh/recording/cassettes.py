@@ -285,7 +285,7 @@ def shared(path: Path, *, interactions: bool = False) -> dict[str, Json]:
 
 @lru_cache(maxsize=256)
 def _shared(path: Path, _version: tuple[int, ...], interactions: bool) -> dict[str, Json]:  # noqa: FBT001
-    cassettes: dict[str, Json] = {}
+    cassettes = {}
     with _restorable(path):
         text = path.read_text(encoding="utf-8")
         data = read(text, interactions=interactions or _CONFLICT in text)
@@ -313,8 +313,8 @@ def update_shared(path: Path, cassettes: Mapping[str, Cassette | None]) -> None:
         data.pop(name, None)
         if cassette is not None:
             data[name] = cassette.data
-    heads: dict[str, Json] = {}
-    exchanges: list[Fields] = []
+    heads = {}
+    exchanges = []
     for name in sorted(data):
         ours = data[name]["metadata"]["jrh"]
         heads[name] = {"complete": ours["complete"], "calls": ours["calls"]}

@@ -220,7 +220,7 @@ class Exchanges:
         with self._lock:
             used, unused = list(self._used), list(self._unused)
         answered = [interaction["request"] for interaction, is_good in used if is_good]
-        worth_keeping: list[Fields] = []
+        worth_keeping = []
         for interaction, is_good in used:
             if is_good or (judged and interaction["request"] not in answered):
                 worth_keeping.append(interaction)
@@ -297,7 +297,7 @@ def interaction_of(
         # One letter a byte: what is not text stays as it is.
         text = redact(body.decode("latin-1")).encode("latin-1", "replace")
     received_headers = {name.lower(): values for name, values in response["headers"].items()}
-    headers: dict[str, list[str]] = {}
+    headers = {}
     for name in _KEPT_HEADERS:
         if name in received_headers:
             headers[name] = [redact(body_text(value)) for value in received_headers[name]]

@@ -58,8 +58,8 @@ def unused_cassettes(
 
 def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:
     """Remove cassettes of a folder; returns those removed, and a sentence for each that was not."""
-    removed: list[Path] = []
-    problems: list[str] = []
+    removed = []
+    problems = []
     for rubric_folder, paths in grouped_by(cassettes, "parent").items():
         file = rubric_folder / SHARED
         if file.exists():

@@ -159,7 +159,7 @@ def _connections_patched(router: HttpRecorder) -> Iterator[None]:
     from vcr.stubs import urllib3_stubs as urllib3
 
     owners: list[Any] = [HTTPConnection]
-    connecting: list[Any] = []
+    connecting = []
     # urllib3-future's connections are of another kind.
     if issubclass(urllib3.HTTPConnection, HTTPConnection):
         owners.append(urllib3.HTTPConnection)

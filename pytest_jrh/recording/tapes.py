@@ -384,7 +384,7 @@ class Tape:
             with writing(request.stage.stage, _NO_CALL.format(self.path.parent)):
                 prompt = json.dumps([*map(dict, request.messages)])
                 stack.enter_context(self.room(len(prompt)))
-            exchanges: list[Mapping[str, Any]] = []
+            exchanges = []
             if http is not None:
                 exchanges = stack.enter_context(http.recording())
             self.asked.add(request.stage.stage)
@@ -519,7 +519,7 @@ def difference(
 
     `redact` takes secrets out of the request, as they are out of the recording.
     """
-    lines: list[str] = []
+    lines = []
     recorded, parts = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
     digests = recorded.pop("messages", [])
     # Whatever the provider's wire format.

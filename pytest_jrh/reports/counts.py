@@ -152,7 +152,7 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
     """A table of counts; what was wrong before stands beside what changed, and what there is no
     case of has no column.
     """
-    columns: list[tuple[str, list[Cell]]] = []
+    columns = []
     for of_class in rows[0].shares:
         cells, before = [], []
         is_changed = False

@@ -159,7 +159,7 @@ def files_in(log: Path) -> tuple[Path, ...]:
 
     Raises InputError for a folder without transcripts.
     """
-    files: list[Path] = []
+    files = []
     for file in find_files([log])[0]:
         if not file.is_dir():
             files.append(file)
@@ -402,8 +402,8 @@ class Joined(Source):
 
     @cached_property
     def _rows(self) -> dict[RunKey, _Row]:
-        summaries: dict[_Origin, RunSummary] = {}
-        threads: dict[_Origin, Thread] = {}
+        summaries = {}
+        threads = {}
         for number, source in self._all():
             try:
                 for run in source.summaries():
@@ -422,7 +422,7 @@ class Joined(Source):
             self._leave_out()
         runs = self._counted_once(summaries, threads)
         epochs: _Epochs = {}
-        shared: _Epochs = {}
+        shared = {}
         for number, run in runs:
             of_id = epochs.setdefault(run.run_id, {})
             if any(run.epoch in of_file for of_file in of_id.values()):
@@ -456,7 +456,7 @@ class Joined(Source):
         holders, related = counted_once([*map(threads.__getitem__, origins)], names)
         for number, holder in holders.items():
             self._holders[origins[number]] = origins[holder]
-        clusters: dict[_Origin, str] = {}
+        clusters = {}
         for number, first in related.items():
             clusters[origins[number]] = origins[first][1]
         counted_runs, left_out, repeating = [], [], []
@@ -506,7 +506,7 @@ class Joined(Source):
         labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
         stems = Counter(file.stem for file in self._files)
         full_labels = _labels(self._files, stems - Counter({*stems}), _common_folder(self._files))
-        ids: dict[tuple[int, str], str] = {}
+        ids = {}
         for run_id, epochs in shared.items():
             taken: set[int] = set()
             holders: dict[str, list[int]] = {run_id: sorted(epochs)}

@@ -282,8 +282,8 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
     DamagedError with the index of the line, and the path in it.
     """
     # Messages, each with the line that it stands in.
-    of_agent: list[tuple[Json, Json]] = []
-    of_subagents: list[tuple[Json, Json]] = []
+    of_agent = []
+    of_subagents = []
     of_program = 0
     unknown: dict[str, None] = {}
     by_uuid: dict[Any, Json] = {}

@@ -335,7 +335,7 @@ def items_of(value: Any) -> list[Item] | None:
         (before, (*request_at, "input"), "user"),
         (after, (*response_at, "output"), "assistant"),
     )
-    items: list[Item] = []
+    items = []
     for part, path, role in parts:
         if isinstance(part, list):
             for index, item in enumerate(part):

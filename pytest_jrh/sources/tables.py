@@ -69,7 +69,7 @@ def read_table(
     redactor = Redactor(secrets_of(os.environ))
     table = Table(file, [], {})
     lines: list[int] = []
-    values: list[Fields] = []
+    values = []
     if is_csv:
         table = _csv_table(text, file, redactor, problems)
         lines += table.lines

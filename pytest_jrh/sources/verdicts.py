@@ -84,8 +84,8 @@ class Values:
         for text, line in zip(texts, table.lines, strict=True):
             lines.setdefault(text, line)
         self.seen.setdefault(column, {}).update(lines)
-        verdicts: dict[str, Verdict | None] = {}
-        hints: set[str] = set()
+        verdicts = {}
+        hints = set()
         for text, line in lines.items():
             try:
                 verdicts[text] = self._verdict(text, column, is_verdict=is_verdict)
@@ -233,7 +233,7 @@ class VerdictTable:
         """The judges, each once, in the order of the table."""
         if not self.columns.judge:
             return self.columns.verdicts
-        judges: dict[str, None] = {}
+        judges = {}
         for case in self.cases.values():
             judges.update(dict.fromkeys(case.given))
         return tuple(judges)

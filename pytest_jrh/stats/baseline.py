@@ -174,7 +174,7 @@ def update(
     """
     cases = dict(baseline.cases)
     by_id = {result.case_id: result for result in results}
-    kept: dict[str, str] = {}
+    kept = {}
     added, changed = [], []
     suites, there = scope.suites, scope.known | by_id.keys()
     removed = [case_id for case_id in cases if suite_of(case_id) in suites and case_id not in there]

@@ -164,7 +164,7 @@ class _Set(NamedTuple):
 def _sets(groups: Sequence[Any]) -> dict[_Set, list[int]]:
     """The numbers of each set's groups; of each kind of scale it has a family."""
     sets: dict[_Set, list[int]] = {}
-    classes: dict[str, None] = {}
+    classes = {}
     for number, (variant, test, rubric, of_class, scale) in enumerate(groups):
         classes.update(dict.fromkeys(of_class.word for of_class in scale.classes))
         probe = test if variant else ""

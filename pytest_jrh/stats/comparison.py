@@ -101,7 +101,7 @@ def compare(
         return Comparison(verdicts)
     suites = scope.suites
     lines = {case_id for case_id in baseline.cases if suite_of(case_id) in suites}
-    before: list[tuple[int, ...] | None] = []
+    before = []
     apart, of_same_judge = [], []
     for row in verdicts.row:
         result = results[row]
@@ -136,7 +136,7 @@ def missing_from(comparison: Comparison) -> tuple[set[str], list[str]]:
     """
     verdicts, compared = comparison.verdicts, comparison.compared
     unscored = {*verdicts.ids[verdicts.unscored]}
-    missing: set[str] = set()
+    missing = set()
     kinds: Counter[str] = Counter()
     for case_id, reason in comparison.not_comparable.items():
         if reason not in (NOT_IN_BASELINE, NEVER_REPORTED) and case_id not in unscored:

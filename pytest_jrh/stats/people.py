@@ -260,8 +260,8 @@ def verifier_against_people(
         if result.extra.rejected is not None or _confirmed(result)
     ]
     first = _first_of_equals(looked)
-    confirmed: list[_Mark] = []
-    rejected: list[_Mark] = []
+    confirmed = []
+    rejected = []
     for result in looked:
         rejection, cluster = result.extra.rejected, result.spec.cluster_id
         label = majority(votes.get(digest_of(result), ()))

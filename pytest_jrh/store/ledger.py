@@ -121,7 +121,7 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
 
     Raises `InputError` with file and line for the first line that is none of a ledger.
     """
-    results: dict[str, StoredResult] = {}
+    results = {}
     lines = parsed_lines(path, _line_from, "not a case result", _AGAIN)
     for number, line in lines:
         if isinstance(line, CaseResult):
@@ -260,7 +260,7 @@ def parsed(text: str, name: str) -> Baseline:
     for number, line in enumerate(lines, 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             raise InputError("contains a merge conflict", name, number, hint=_BOTH)
-    cases: dict[str, CaseResult] = {}
+    cases = {}
     judges = []
     for number, line in enumerate(lines, 1):
         try:
@@ -313,7 +313,7 @@ def judge_lines(
 
 def with_calls(judges: Iterable[JudgeLine], results: Iterable[CaseResult]) -> list[JudgeLine]:
     """The judges; one of code asks a model where it has asked anything about any of its cases."""
-    asking: set[tuple[str, str]] = set()
+    asking = set()
     for result in results:
         for recording, spending in result.spending.parts.items():
             if recording.startswith(JUDGING) and (spending.calls or spending.replayed):

@@ -97,7 +97,7 @@ def read_jsonl(path: Path) -> RecordIndex:
     record of a case.
     """
     entries: dict[str, RecordEntry] = {}
-    foreign: list[LinePlace] = []
+    foreign = []
     for line in lines_of(path):
         try:
             record = read_record(line.data, line.place)
@@ -168,8 +168,8 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
     """
     if not index.entries and not index.foreign and not target.exists():
         return index
-    entries: dict[str, RecordEntry] = {}
-    foreign: list[LinePlace] = []
+    entries = {}
+    foreign = []
     with replacing(target) as out:
 
         def copied(line_place: LinePlace) -> LinePlace:
@@ -305,7 +305,7 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
     Raises `InputError` for a record that cannot be used.
     """
     rubrics = suite.rubric_by_id
-    folders: dict[str, Path] = {}
+    folders = {}
     for test in suite.tests:
         folders[test.name] = suite.frozen.parent if suite.frozen else test.output_dir
     for folder in dict.fromkeys(folders.values()):
@@ -428,7 +428,7 @@ def earlier_results(
         stored = {case: entry.result for case, entry in read_ledger(path).items()}
     except InputError as error:
         return {}, [f"The results of earlier sessions cannot be used, and were replaced.\n{error}"]
-    results: dict[str, CaseResult] = {}
+    results = {}
     left_out = 0
     for case, result in stored.items():
         spec = cases.specs.get(case)

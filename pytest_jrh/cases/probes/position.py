@@ -85,11 +85,11 @@ def _neutral(messages: Messages, length: int, random: Random) -> list[list[Messa
     def new_id() -> str:
         return f"{random.getrandbits(64):016x}"
 
-    exchanges: list[list[Message]] = []
+    exchanges = []
     characters_left = length
     while characters_left > 0:
         for exchange in random.sample(_exchanges(), len(_exchanges())):
-            turns: list[Message] = []
+            turns = []
             for turn in _turns(exchange, f"call_{new_id()}"):
                 turns.append({"id": new_id(), **turn} if have_ids else turn)
             exchanges.append(turns)

@@ -279,7 +279,7 @@ def with_ids(message: Message, new: Callable[[str], str]) -> Message:
 
 
 def _markdown(messages: Messages, *, show_reasoning: bool) -> str:
-    lines: list[str] = []
+    lines = []
     for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
         quoted = (f"> {line}" for line in body.splitlines())
         lines += [f"### [{index}] {role}{title}", "", *quoted, ""]
@@ -290,7 +290,7 @@ def _xml(messages: Messages, *, show_reasoning: bool) -> str:
     # It brings the HTTP client with it.
     from xml.sax.saxutils import quoteattr
 
-    lines: list[str] = []
+    lines = []
     for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
         part = f" part={quoteattr(title.strip())}" if title else ""
         lines += [

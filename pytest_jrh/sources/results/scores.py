@@ -109,7 +109,7 @@ class Results:
             first_scores: dict[str, Score] = {}
             for score in self.scores:
                 first_scores.setdefault(score.case, score)
-            texts: list[NumberedRow] = []
+            texts = []
             for case, score in first_scores.items():
                 texts.append((score.index, {"case_id": case, **score.fields}))
             return self._numbered(texts), []
@@ -260,7 +260,7 @@ def _judgement(score: Score) -> tuple[str, ...]:
 
 def _label_rows(scores: Sequence[Score]) -> Iterator[NumberedRow]:
     """A row for each label, of one person's the latest; two without a name are of two persons."""
-    latest: dict[tuple[str, str, str], Score] = {}
+    latest = {}
     for score in sorted(scores, key=lambda score: score.time):
         if score.value is not None:
             annotator = score.scorer or f"entry {score.index + 1}"

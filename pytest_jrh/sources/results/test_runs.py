@@ -187,7 +187,7 @@ def read_deepeval(entries: Sequence[Entry], results: Results) -> None:
     that failed counts there as not passed; its `error` tells it apart. No label of a person is in
     such a file, but what `metadata` of a test case says, as a column of that name.
     """
-    cases: list[tuple[int, list[Entry]]] = []
+    cases = []
     names, outputs = [], []
     for index, entry in enumerate(entries):
         metrics = []
