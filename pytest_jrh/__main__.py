@@ -161,7 +161,8 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         metavar="ID[: TEXT]",
         help="a rubric, and its text where it is not to be filled in; may be given several times",
     )
-    init.add_argument(
+    labelled = init.add_mutually_exclusive_group()
+    labelled.add_argument(
         "--labels",
         metavar="FILE",
         help="labels of runs, as CSV or JSON lines: the suite judges these runs as they are",
@@ -174,12 +175,19 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--prompt", type=Path, metavar="FILE", help="the prompt of the judge, where you have one"
     )
-    pattern = "where the prompt's answer has its verdict, such as 'Verdict: (pass|fail)'"
-    init.add_argument("--verdict", metavar="PATTERN", default="", help=pattern)
+    init.add_argument(
+        "--verdict",
+        metavar="PATTERN",
+        default="",
+        help="where the prompt's answer has its verdict, such as 'Verdict: (pass|fail)'",
+    )
     for name in _COLUMNS:
-        help_text = f"the column of a table with the {name}"
-        init.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
-    init.add_argument("--label", metavar="COL", default="", help="what people said of an answer")
+        init.add_argument(
+            f"--{name}", metavar="COL", default="", help=f"the column of a table with the {name}"
+        )
+    labelled.add_argument(
+        "--label", metavar="COL", default="", help="what people said of an answer"
+    )
     declare_meanings(init)
     init.add_argument("--scale", metavar="LOW-HIGH", type=scale, help="that of labels of numbers")
     init.add_argument(

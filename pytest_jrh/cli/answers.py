@@ -74,9 +74,9 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
         asked += read_text(options.prompt, str(options.prompt))
     texts_seen = [*filter(None, values.seen[column])]
     for word in values.strangers():
-        if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", asked.casefold()):
-            message = f"{shown(word)} is no value of {column}; its values are "
-            message += listed(texts_seen, 8)
+        if word not in asked.casefold():
+            values_seen = listed(texts_seen, 8)
+            message = f"{shown(word)} is no value of {column}; its values are {values_seen}"
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     table.refuse(problems)
     values.refuse_unclear(table)

@@ -349,10 +349,6 @@ def _refuse_names(options: Namespace, entries: _Entries) -> None:
     if (options.label or options.labels) and not entries:
         hint = "name it, such as --rubric honest"
         problems.append(Problem("--rubric: nothing says what the labels are of", hint=hint))
-    if options.label and options.labels:
-        problems.append(
-            Problem("--label: the labels are in the file of --labels; name one of both")
-        )
     if (options.one or options.map) and not (options.label or options.labels or options.prompt):
         hint = "name the labels: --label COL, or --labels FILE"
         problems.append(Problem("nothing has a value that --map or --one explains", hint=hint))

@@ -125,8 +125,9 @@ AGGREGATION = key_path("admin.evaluation_config.aggregation_method")
 TEMPLATE = key_path("admin.evaluation_config.template")
 AGENT_TEMPLATE: KeyPath = (AGENT, "autograder_template")
 AGENT_PARAMS: KeyPath = (AGENT, "autograder_default_params")
-# Of several keys, or of what stands in folders that are named after the module.
-_MADE_OF = (
+KNOWN = (
+    *(written for written, _ in (*ROWS, *FALLBACKS)),
+    # Of several keys, or of what stands in folders that are named after the module.
     DATASET,
     PARAM_FILES,
     PARAMS,
@@ -134,8 +135,8 @@ _MADE_OF = (
     TEMPLATE,
     AGENT_TEMPLATE,
     AGENT_PARAMS,
+    *UNUSED,
 )
-KNOWN = (*(written for written, _ in (*ROWS, *FALLBACKS)), *_MADE_OF, *UNUSED)
 SECTIONS = tuple(dict.fromkeys(str(path[0]) for path in KNOWN))
 """The sections that only such files have."""
 KINDS_KEY: KeyPath = ("cases", "kinds")

@@ -52,9 +52,8 @@ def litellm() -> Any:
     library.disable_aiohttp_transport = True
     library.suppress_debug_info = True
     library.disable_hf_tokenizer_download = True
-    if "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB" not in os.environ:
-        # The URL of an image may be a stranger's: who is sent it fetches it, not this machine.
-        image_handling.MAX_IMAGE_URL_DOWNLOAD_SIZE_MB = 0  # type: ignore[attr-defined]
+    # The URL of an image may be a stranger's: who is sent it fetches it, not this machine.
+    image_handling.MAX_IMAGE_URL_DOWNLOAD_SIZE_MB = 0  # type: ignore[attr-defined]
     if "LITELLM_LOG" not in os.environ:
         # What goes wrong is said in the case, without litellm's tracebacks.
         logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)

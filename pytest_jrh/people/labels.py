@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -270,12 +270,6 @@ def column_of(table: Table, role: str) -> str:
     return named_columns[0] if named_columns else ""
 
 
-@cache
-def _is_one_of(path: str, logs: tuple[Path, ...]) -> bool:
-    # Asked of each run, and the same for all of them.
-    return Path(path).resolve() in {log.resolve() for log in logs}
-
-
 def label_fields(suite: Suite, metadata: Fields) -> set[str]:
     """The fields of a run's metadata that hold its label, or what people say of it, where the log
     is the label file, too.
@@ -286,7 +280,7 @@ def label_fields(suite: Suite, metadata: Fields) -> set[str]:
     for source in (*suite.config.labels, *suite.labels):
         if source.metadata:
             fields.add(top_field(source.metadata))
-        elif source.path and _is_one_of(source.path, suite.logs):
+        elif source.path and Path(source.path).resolve() in {log.resolve() for log in suite.logs}:
             fields |= {column_of(table, role) for role in ("label", "annotator", "note")}
     return fields.intersection(metadata)
 

@@ -111,9 +111,9 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
     # What stands for media in a transcript is not what was sent.
     transcript = "" if media_in(case.messages) else render_transcript(case.messages)
-    shown = [case.messages[index] for index in turns]
-    parts = [message_text(turn) for turn in shown if not turn.get("tool_calls")]
-    is_sure = len(parts) == len(shown) and min(map(len, parts), default=0) > _SURE_PIECE
+    parts = [message_text(case.messages[index]) for index in turns]
+    has_calls = any(turn.get("tool_calls") for turn in case.messages)
+    is_sure = not has_calls and min(map(len, parts), default=0) > _SURE_PIECE
     for text in sent.texts if transcript else ():
         # As prompts have it, or as those about an answer do, part by part, which takes no search.
         if transcript in text or (is_sure and all(part in text for part in parts)):
