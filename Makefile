@@ -18,7 +18,7 @@ VERSIONS_TESTS := $(SESSION_TESTS) tests/e2e --ignore=tests/e2e/test_document_ex
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 
-.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check format bench docs picture clean
+.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check lint types format bench docs picture clean
 
 demo: .venv/demo
 	$(BIN)/pytest $(SUITES) --jrh-config=examples/answers/answers.yml $(ARGS)
@@ -62,11 +62,14 @@ $(1)/bin/pytest -n 2 $(SUITES)
 $(1)/bin/pytest -n 2 $(2) $(ARGS)
 endef
 
-check: .venv/installed
+check: lint types test
+
+lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: .venv/installed
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 format: .venv/installed
 	$(BIN)/ruff format .
