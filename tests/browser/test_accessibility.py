@@ -85,9 +85,9 @@ def look(axe: str) -> Look:
             page.evaluate(axe)
         for width in widths:
             page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(LAYOUT) == [], f"{name} {width}"
             for scheme in ("light", "dark"):
                 page.emulate_media(media=media, color_scheme=scheme)
-                assert page.evaluate(LAYOUT) == [], f"{name} {width} {scheme}"
                 passes, violations = page.evaluate(AXE)
                 assert passes > 10
                 assert violations == [], f"{name} {width} {scheme}"

@@ -315,7 +315,7 @@ def test_one_more_mistake_never_makes_the_word_better_and_an_untouched_rubric_ne
 ) -> None:
     rng = random.Random(5)
     better = worse = tables = 0
-    for _ in range(100):
+    for _ in range(60):
         before, now = random_table(rng)
         right = [
             (rubric, of_class, place)
@@ -333,7 +333,7 @@ def test_one_more_mistake_never_makes_the_word_better_and_an_untouched_rubric_ne
         rubric, of_class, place = rng.choice(right)
         now[rubric][of_class][place] = "x"
         better += word_of(before, now, judge) > word
-    assert tables > 95
+    assert tables > 55
     assert (better, worse) == (0, 0)
 
 
