@@ -85,6 +85,7 @@ def look(axe: str) -> Look:
             page.evaluate(axe)
         for width in widths:
             page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(media=media)
             assert page.evaluate(LAYOUT) == [], f"{name} {width}"
             for scheme in ("light", "dark"):
                 page.emulate_media(media=media, color_scheme=scheme)
