@@ -272,17 +272,17 @@ ORDINAL = Scale(
 @lru_cache(maxsize=64)
 def named(one: str, zero: str) -> Scale:
     """The scale of two answers with names of their own: of 1, and of 0."""
-    words = {word: index % 2 for index, word in enumerate(_BARE.split())}
     return replace(
         BINARY,
         classes=(_named(BINARY.classes[0], one, zero), _named(BINARY.classes[1], zero, one)),
-        label_words=words | {zero.casefold(): 0, one.casefold(): 1},
+        label_words={**BARE, "n": 0, "y": 1, zero.casefold(): 0, one.casefold(): 1},
         levels=(ScoreLevel(0, zero), ScoreLevel(1, one)),
         line=f"{one}{_BETWEEN}{zero}",
     )
 
 
-_BARE = "0 1 false true no yes n y"
+BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
+"""Values that mean nothing until a column's name, or an option, says what 1 is."""
 _BETWEEN = "|"
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from pytest_jrh.core.documents import Fields, listed, printable, received, shown
 from pytest_jrh.core.scales import Scale
 
-BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-"""Values that mean nothing until a column's name, or an option, says what 1 is."""
 CANNOT_TELL = "cannot tell"
 
 # Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.

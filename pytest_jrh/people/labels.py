@@ -38,9 +38,9 @@ from pytest_jrh.core.runs import (
     VoteSource,
     majority,
 )
+from pytest_jrh.core.scales import BARE
 from pytest_jrh.core.text import nearest_hint, same_lines
 from pytest_jrh.core.values import (
-    BARE,
     CANNOT_TELL,
     NoLabelError,
     as_seen,

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.scales import BINARY, ONES, Scale
+from pytest_jrh.core.scales import BARE, BINARY, ONES, Scale
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import (
-    BARE,
     CANNOT_TELL,
     NoLabelError,
     as_seen,
