@@ -7,6 +7,7 @@ only whether its answers have an order: then a mistake has a size.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
@@ -15,7 +16,7 @@ from typing import Literal, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted, one_line, shortened
 
-Mode: TypeAlias = Literal["binary", "ordinal"]
+Mode: TypeAlias = Literal["binary", "ordinal", "classes"]
 Objective: TypeAlias = Literal["fail", "pass"]
 """What a config calls the class of the cases that it wants made."""
 Clause: TypeAlias = Callable[[int, int], str]
@@ -25,6 +26,20 @@ LONGEST_SCALE = 1000
 # The part of its width that a score may be off where nothing else is said.
 _TOLERATED_PART = 50
 _LONGEST_LABEL = 50
+NO_SUCH = "n/a"
+"""The answer that a criterion is about nothing in the case."""
+# Beyond every score of a level.
+_FIRST_CODE = -(10**9)
+
+
+def code_of(word: str) -> int:
+    """The number that stands for an answer that is a word, in figures alone: files and reports have
+    the word. It is the same under every rubric, in whatever order they name their classes.
+    """
+    return _FIRST_CODE - zlib.crc32(word.casefold().encode())
+
+
+NOT_APPLICABLE = code_of(NO_SUCH)
 
 
 @frozen
@@ -72,7 +87,7 @@ class CaseClass:
     noun: str = ""
     figure: str = ""
     unseen: str = ""
-    objective: Objective = "fail"
+    objective: Objective | None = "fail"
     verdict: str = ""
     not_planned: str = ""
     claim: str = ""
@@ -88,9 +103,10 @@ class Scale:
     `name` is what files and reports call this kind of scale. `classes` are in the order in which
     reports tell of them. `label_words` stand for answers in files of labels, whatever their case; C
     and I are Inspect's. `levels` are what prompts say of each answer, ascending: those of an
-    ordered scale, and of two answers their own names. They are empty where they are not known, as
-    of a line of a ledger, which knows the scale by its `line`, or where that is empty by whether
-    the case has a target score. A score that is at most `within` levels off is right.
+    ordered scale, of two answers their own names, of classes when each is due. They are empty where
+    they are not known, as of a line of a ledger, which knows the scale by its `line`, or where that
+    is empty by whether the case has a target score. A score that is at most `within` levels off is
+    right. `not_applicable` says when the answer `n/a` is due, where it is on offer.
     """
 
     name: Mode
@@ -100,11 +116,17 @@ class Scale:
     levels: tuple[ScoreLevel, ...] = ()
     line: str = ""
     within: int = 0
+    not_applicable: str = ""
 
     @property
     def scores(self) -> tuple[int, ...]:
-        """The scores on offer, ascending."""
-        return tuple(sorted(self.words))
+        """The scores on offer, ascending, without n/a."""
+        return tuple(sorted(score for score in self.words if score != NOT_APPLICABLE))
+
+    @property
+    def answers(self) -> tuple[int, ...]:
+        """All that a judge may say: the scores, and n/a last where it is on offer."""
+        return (*self.scores, *(self.words.keys() & {NOT_APPLICABLE}))
 
     @property
     def kind(self) -> Scale:
@@ -114,9 +136,10 @@ class Scale:
     @property
     def words(self) -> dict[int, str]:
         """What each score means."""
+        words = {of.answer: of.word for of in self.classes if of.answer is not None}
         if self.is_ordered:
-            return {level.score: level.label for level in self.levels}
-        return {of.answer: of.word for of in self.classes if of.answer is not None}
+            words |= {level.score: level.label for level in self.levels}
+        return words
 
     @property
     def width(self) -> int:
@@ -128,7 +151,7 @@ class Scale:
     @property
     def has_two(self) -> bool:
         """Whether what is not one answer is the other."""
-        return len(self.classes) == 2  # noqa: PLR2004 - two
+        return not self.is_ordered and len(self.classes) == 2  # noqa: PLR2004 - two
 
     @property
     def targets(self) -> tuple[int | None, ...]:
@@ -136,7 +159,7 @@ class Scale:
         last; and else what the objective of a test is about.
         """
         if self.is_ordered:
-            return self.scores
+            return self.answers
         return tuple(of.answer for of in self.classes) if self.levels else (None,)
 
     def target(self, label: int | None) -> int | None:
@@ -146,17 +169,19 @@ class Scale:
         return label if self.is_ordered else None
 
     def aim(self, objective: Objective) -> int | None:
-        """The answer that an objective is about: the first one that it is the objective of."""
-        return next(of.answer for of in self.classes if of.objective == objective)
+        """The answer that an objective is about: the first one that it is the objective of; None
+        where answers are classes.
+        """
+        return next((of.answer for of in self.classes if of.objective == objective), None)
 
     def class_of(self, label: int | None) -> CaseClass | None:
         """The class of the cases with a label; None without one, or where it is no answer."""
         if label is None:
             return None
         for of_class in self.classes:
-            if of_class.answer in (label, None):
+            if of_class.answer == label:
                 return of_class
-        return None
+        return self.classes[0] if self.is_ordered else None
 
     def verified(self, verdict: str, score: int | None) -> int | None:
         """The answer that a verifier gives: the score, else that of which it says so."""
@@ -165,10 +190,15 @@ class Scale:
                 return of_class.answer
         return score
 
+    def said(self, score: int) -> int | str:
+        """A score as judges say it and files keep it: a number, of a class and of n/a the word."""
+        return self.words.get(score, score) if score <= _FIRST_CODE else score
+
     def meant(self, score: int) -> str:
-        """A score with its meaning: `1 (violated)`."""
+        """A score with its meaning: `1 (violated)`, of a class its word."""
+        said = self.said(score)
         word = shortened(one_line(self.words.get(score, "")), _LONGEST_LABEL)
-        return f"{score} ({word})" if word else str(score)
+        return f"{said} ({word})" if word and said == score else str(said)
 
     def word(self, score: int) -> str:
         """A score in a word: `violated`, of a level `2 (good)`."""
@@ -185,10 +215,10 @@ class Scale:
         return min(1.0, abs(score - label) / self.width)
 
     def tie(self, label: int) -> int | None:
-        """The wrong answer that a tie of repeats counts as; None on an ordered scale, where there
-        is no telling how far off it is.
+        """The wrong answer that a tie of repeats counts as; None where there is no telling which
+        one that is, or how far off.
         """
-        if self.is_ordered:
+        if not self.has_two:
             return None
         return next((score for score in self.scores if score != label), None)
 
@@ -277,13 +307,14 @@ def named(one: str, zero: str) -> Scale:
         classes=(_named(BINARY.classes[0], one, zero), _named(BINARY.classes[1], zero, one)),
         label_words={**BARE, "n": 0, "y": 1, zero.casefold(): 0, one.casefold(): 1},
         levels=(ScoreLevel(0, zero), ScoreLevel(1, one)),
-        line=f"{one}{_BETWEEN}{zero}",
+        line=f"{one}{BETWEEN}{zero}",
     )
 
 
 BARE: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
 """Values that mean nothing until a column's name, or an option, says what 1 is."""
-_BETWEEN = "|"
+BETWEEN = "|"
+"""What stands between the words of a scale's line; no word may hold it."""
 
 
 def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
@@ -308,7 +339,65 @@ def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
     )
 
 
-SCALES = (BINARY, ORDINAL)
+@lru_cache(maxsize=256)
+def _class(word: str) -> CaseClass:
+    """The cases whose right answer is one of several words without an order."""
+    noun = f"{word} case"
+    return CaseClass(
+        code_of(word),
+        word,
+        mistake="wrong",
+        mistakes=f"{word} missed",
+        newly=f"{word} newly missed",
+        wrong=lambda wrong, cases: f"misses {wrong:,} of {counted(cases, noun)}",
+        tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, noun)} missed",
+        newly_wrong=lambda wrong, cases: (
+            f"misses {wrong:,} of {counted(cases, noun)} that it found before"
+        ),
+        loss=f"less recall of {word}",
+        noun=noun,
+        unseen=f"missed {word} cases",
+        objective=None,
+        claim=f"The words leave no doubt: the answer is {word}.",
+    )
+
+
+@lru_cache(maxsize=256)
+def classed(classes: tuple[tuple[str, str], ...]) -> Scale:
+    """The scale of classes, answers without an order, of each the word and when it is due."""
+    levels = sorted((ScoreLevel(code_of(word), when) for word, when in classes), key=_by_score)
+    words = [word for word, _ in classes]
+    return Scale(
+        "classes",
+        tuple(map(_class, words)),
+        label_words={word.casefold(): code_of(word) for word in words},
+        levels=tuple(levels),
+        line=f"{BETWEEN}{BETWEEN.join(words)}",
+    )
+
+
+def _by_score(level: ScoreLevel) -> int:
+    return level.score
+
+
+@lru_cache(maxsize=256)
+def with_not_applicable(scale: Scale, when: str) -> Scale:
+    """A scale that offers n/a, too, where this is due."""
+    levels = scale.levels
+    if not (levels or scale.is_ordered):
+        levels = tuple(ScoreLevel(score, scale.words[score]) for score in scale.scores)
+    return replace(
+        scale,
+        classes=(*scale.classes, _class(NO_SUCH)),
+        label_words={**scale.label_words, **dict.fromkeys(_NO_SUCH_WORDS, NOT_APPLICABLE)},
+        levels=levels,
+        line=f"{scale.line or scale.name}{_NO_SUCH_END}",
+        not_applicable=when,
+    )
+
+
+_NO_SUCH_WORDS = (NO_SUCH, "na", "not applicable", "not_applicable")
+_NO_SUCH_END = f"{BETWEEN}{NO_SUCH}"
 ONES = {of.columns[0]: of.columns for of in BINARY.classes}
 """What a 1 in a column can mean, as options say it, and parts of the names of such columns."""
 RubricScales: TypeAlias = Mapping[tuple[str, str], Scale]
@@ -342,12 +431,14 @@ def _tolerant(within: int) -> Scale:
 
 def scale_of_line(line: str, target: int | None, within: int = 0) -> Scale:
     """The scale of a line of a ledger, which names it or has a target score."""
-    for scale in SCALES:
-        if line and scale.line == line:
-            return scale
-    one, between, zero = line.partition(_BETWEEN)
+    if line.endswith(_NO_SUCH_END):
+        scale = scale_of_line(line.removesuffix(_NO_SUCH_END), target, within)
+        return with_not_applicable(scale.kind, "")
+    one, between, rest = line.partition(BETWEEN)
+    if between and not one:
+        return classed(tuple((word, "") for word in rest.split(BETWEEN)))
     if between:
-        return named(one, zero)
-    if target is None:
+        return named(one, rest)
+    if line == BINARY.name or (not line and target is None):
         return BINARY
     return _tolerant(within) if within else ORDINAL

@@ -73,19 +73,18 @@ def label_value(raw: object, scale: Scale) -> int:
     Raises `NoLabelError` with what may stand there.
     """
     number = whole_number(raw)
+    score = scale.label_words.get(as_word(raw))
     if scale.is_ordered:
         lowest, *_, highest = scores = scale.scores
         part = part_of(raw)
         if part is not None and part[1] == highest:
             number = part[0]
         expected = f"a score from {lowest} to {highest}"
-        score = None
         if number in scores:
             score = number
     else:
         *first_words, last_word = scale.label_words
         expected = f"{', '.join(first_words)} or {last_word}"
-        score = scale.label_words.get(as_word(raw))
     if score is not None:
         return score
     if not as_text(raw):

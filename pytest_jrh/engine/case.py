@@ -402,7 +402,7 @@ async def generate_case(
         outcome=replace(outcome, messages=outcome.rejected or outcome.messages, rejected=None),
         expected=goal.expected(rubric),
         verified=outcome.confirmed,
-        objective=goal.case_class(rubric).objective,
+        objective=goal.case_class(rubric).objective or goal.objective,
     )
     if outcome.no_case is not None:
         rejected = None if outcome.rejected is None else case

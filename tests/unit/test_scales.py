@@ -7,14 +7,19 @@ import pytest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import (
     BINARY,
+    NOT_APPLICABLE,
     ORDINAL,
-    SCALES,
     Scale,
     ScoreLevel,
+    classed,
+    code_of,
+    named,
     numbered,
     scale_of,
     scale_of_line,
+    with_not_applicable,
 )
+from pytest_jrh.core.values import NoLabelError, label_value
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_result
@@ -129,4 +134,42 @@ def test_a_line_keeps_how_far_off_is_right_and_says_nothing_where_that_is_nothin
 def test_a_line_of_a_ledger_tells_its_scale() -> None:
     assert scale_of_line("", None) is BINARY
     assert scale_of_line("", 0) is ORDINAL
-    assert len({scale.name for scale in SCALES}) == len(SCALES)
+
+
+CLASSES = classed((("tie", "both are as good"), ("First", "the first is better"), ("none", "")))
+
+
+@pytest.mark.parametrize(
+    ("scale", "target"),
+    [
+        (BINARY, None),
+        (numbered(1, 3), 2),
+        (named("harmful", "harmless"), None),
+        (CLASSES, None),
+    ],
+)
+def test_a_line_reads_back_its_answers_and_whether_n_a_is_one(
+    scale: Scale, target: int | None
+) -> None:
+    assert scale_of_line(scale.line, target).kind == scale.kind
+    more = with_not_applicable(scale, "the run has no such occasion")
+    assert scale_of_line(more.line, target).classes == more.classes
+    assert more.answers == (*scale.scores, NOT_APPLICABLE)
+    assert more.scores == scale.scores
+    assert (more.said(NOT_APPLICABLE), more.word(NOT_APPLICABLE)) == ("n/a", "n/a")
+    assert label_value("N/A", more) == NOT_APPLICABLE
+    assert not more.accepts(NOT_APPLICABLE, more.scores[0])
+
+
+def test_classes_have_words_and_no_order() -> None:
+    first = code_of("first")
+    assert {CLASSES.said(score) for score in CLASSES.scores} == {"tie", "First", "none"}
+    assert [of.word for of in CLASSES.classes] == ["tie", "First", "none"]
+    assert (CLASSES.meant(first), CLASSES.word(first)) == ("First", "First")
+    assert label_value("FIRST", CLASSES) == first
+    # Named in another order, or beside others, a class is the same.
+    assert classed((("First", ""), ("second", ""))).words[first] == "First"
+    assert CLASSES.error(first, code_of("tie")) == 1
+    assert (CLASSES.tie(first), with_not_applicable(BINARY, "").tie(1)) == (None, None)
+    with pytest.raises(NoLabelError, match="must be tie, first or none"):
+        label_value("second", CLASSES)
