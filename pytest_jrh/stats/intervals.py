@@ -279,39 +279,49 @@ def effective_size(marks: npt.ArrayLike, clusters: Clusters) -> float:
     return len(values) / (1 + excess)
 
 
-def estimate_kappa(pairs: Pairs, clusters: Clusters, level: float = LEVEL) -> Estimate:
-    """Agreement beyond chance of pairs of label and answer, quadratically weighted (Cohen 1968,
-    Psychol Bull 70:213-220), which for the labels 0 and 1 is Cohen's (1960, Educ Psychol Meas
-    20:37-46): 1 is perfect, 0 what chance gives. Where no answer is wrong, a wrong one is any other
-    of the scores that were given.
+def estimate_kappa(
+    pairs: Pairs, clusters: Clusters, level: float = LEVEL, *, is_ordered: bool = True
+) -> Estimate:
+    """Agreement beyond chance of pairs of label and answer: of classes Cohen's (1960, Educ Psychol
+    Meas 20:37-46), of levels quadratically weighted (1968, Psychol Bull 70:213-220), which for the
+    labels 0 and 1 is the same: 1 is perfect, 0 what chance gives. Where no answer is wrong, a wrong
+    one is any other of the scores that were given.
     """
     known = np.asarray(pairs, float).reshape(-1, 2)
-    levels = np.unique(known)
+    values = levels = np.unique(known)
     if len(levels) > _MOST_LEVELS:
         levels = levels[[0, -1]]
+    classes = None if is_ordered or len(values) <= _TWO else values
     every_pair = np.stack(np.meshgrid(levels, levels), axis=-1).reshape(-1, 2)
     is_perfect = bool((known[:, 0] == known[:, 1]).all())
     others = every_pair[(every_pair[:, 0] == every_pair[:, 1]) != is_perfect]
     if not len(others):
         others = np.array([[0.0, 1.0]])
-    return estimate(
-        _products(known), clusters, _kappa, _products(others), span=(-1.0, 1.0), level=level
-    )
+    rows, turned = _products(known, classes), _products(others, classes)
+    return estimate(rows, clusters, _kappa, turned, span=(-1.0, 1.0), level=level)
 
 
-def _products(pairs: Floats) -> Floats:
-    """What kappa needs to know of each case."""
-    labels, answers = pairs.T
-    columns = [np.ones(len(pairs)), labels, labels**2, answers, answers**2, labels * answers]
-    return np.stack(columns, axis=1)
+def _products(pairs: Floats, classes: Floats | None) -> Floats:
+    """What kappa needs to know of each case. Classes are directions, all as far from each other, so
+    that one formula holds.
+    """
+    answers = pairs[:, :, None]
+    if classes is not None:
+        answers = (answers == classes).astype(float)
+    one, other = answers[:, 0], answers[:, 1]
+    sums = [np.ones(len(pairs))]
+    sums += [product.sum(axis=1) for product in (one**2, other**2, one * other)]
+    return np.column_stack([*sums, one, other])
 
 
 def _kappa(sums: Sequence[Any]) -> Any:
-    n, labels, label_squares, answers, answer_squares, products = sums
-    chance = n * (label_squares + answer_squares) - 2 * labels * answers
-    if not chance:
+    n, of_one, of_other, of_both, *margins = sums
+    by_chance, half = n * (of_one + of_other), len(margins) // 2
+    for one, other in zip(margins[:half], margins[half:], strict=True):
+        by_chance -= 2 * one * other
+    if not by_chance:
         return math.nan
-    return 1 - n * (label_squares + answer_squares - 2 * products) / chance
+    return 1 - n * (of_one + of_other - 2 * of_both) / by_chance
 
 
 Repeats: TypeAlias = tuple[tuple[int, ...], Scale]
