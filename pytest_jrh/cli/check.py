@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = {
-    "label": "what people said",
     "case": "what names a case",
     "rubric": "which criterion a row is about",
     "cluster": "what rows have in common that are not independent, such as a task",
     "repeat": "tells apart the rows of a judge that judged a case more than once",
     "judge": "names the judge of a row, where each judge has rows of its own",
+    "annotator": "names who gave the label of a row, where each person has rows of their own",
+    "settled": "has labels that win over what people say",
+}
+_OF_SEVERAL = {
+    "label": "what people said; once for each person",
+    "verdict": "what a judge said; once for each judge",
 }
 _OF_BASELINE = {
     "proof": "pass only where a larger drop than --max-drop is excluded",
@@ -88,8 +93,9 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     )
     for name, help_text in _COLUMNS.items():
         columns.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
-    verdict = "what a judge said; once for each judge"
-    columns.add_argument("--verdict", metavar="COL", action="append", default=[], help=verdict)
+    for name, help_text in _OF_SEVERAL.items():
+        flag = f"--{name}"
+        columns.add_argument(flag, metavar="COL", action="append", default=[], help=help_text)
     labels = "what people said, where that is in another file"
     check.add_argument("--labels", metavar="FILE", default="", help=labels)
     declare_meanings(check)
@@ -153,7 +159,7 @@ def check_file(options: argparse.Namespace) -> int:
     settings = _settings(options)
     reports = _report_paths(options.report, (options.table, options.baseline, options.labels))
     checked = check_table(options.table, **settings)
-    if not checked.session.is_judged:
+    if checked.judge_names and not checked.session.is_judged:
         if checked.table.table.results:
             raise checked.table.table.results.without_labels()
         cases, without = checked.table.cases, checked.unlabelled
@@ -277,12 +283,12 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     for column in table.values.of_numbers:
         event = "a pass" if table.values.meaning_of_one(column) == "passed" else "a violation"
         yield f"numbers of {column}: the probability of {event}"
-    if checked.unlabelled:
+    if checked.unlabelled and checked.judge_names:
         count = counted(len(checked.unlabelled), "case")
         but = "" if scale.is_ordered else f" but how many are {scale.classes[0].word}"
         yield f"{count} without a label: in no figure below{but}."
     alone = sum(case.label is not None and not case.given for case in table.cases.values())
-    if alone:
+    if alone and checked.judge_names:
         yield f"{counted(alone, 'label')} of cases without a verdict: not used."
     yield from table.notices
 
@@ -306,8 +312,7 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     if parts:
         contents.append(f"columns {', '.join(parts)}")
     line = f"{table.table.file}: {', '.join(contents)}"
-    taken = {*columns.taken().values(), *columns.verdicts}
-    unused = [column for column in table.table.columns if column not in taken]
+    unused = [column for column in table.table.columns if column not in columns.used]
     if unused:
         line += f"; not used: {listed(unused)}"
     return line

@@ -24,6 +24,7 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.columns import (
     NONE,
+    OF_PEOPLE,
     ROLES,
     Columns,
     choose_columns,
@@ -40,6 +41,7 @@ from pytest_jrh.sources.verdicts import (
     cases_of,
     refuse_strangers,
 )
+from pytest_jrh.stats.annotators import Votes
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
@@ -54,11 +56,12 @@ _ITSELF = "is held against itself"
 class CheckSettings:
     """How a table is read, and what it is held against.
 
-    The first name columns, `verdict` one or several. `labels` is the file with what people said,
-    where that is another one. `map` gives scores for words, `one` says what 1 means (`ONES`), of
-    all columns or by their names, whatever these say, and `scale` is the lowest and the highest
-    score of levels, None without any, of which `within` so many a verdict may be off and is still
-    right. From a `threshold` on a verdict, a number from
+    The first name columns, `label` and `verdict` one or several, one a person and one a judge;
+    `annotator` is who gave the label of a row, and `settled` a label that wins. `labels` is the
+    file with what people said, where that is another one. `map` gives scores for words, `one` says
+    what 1 means (`ONES`), of all columns or by their names, whatever these say, and `scale` is the
+    lowest and the highest score of levels, None without any, of which `within` so many a verdict
+    may be off and is still right. From a `threshold` on a verdict, a number from
     0 to 1, is a 1; `error` is how much may be wrong of what a judge decides alone. `baseline` is a
     column, a judge of a table in long form, or a file; empty for none, and then the others decide
     nothing. What is UNCLEAR passes or fails as `unclear` says; where it says nothing, what is
@@ -66,13 +69,15 @@ class CheckSettings:
     says that the baseline is of the same judge, whatever it is called.
     """
 
-    label: str = ""
+    label: str | Sequence[str] = ""
     verdict: str | Sequence[str] = ()
     case: str = ""
     rubric: str = ""
     cluster: str = ""
     repeat: str = ""
     judge: str = ""
+    annotator: str = ""
+    settled: str = ""
     labels: str | Path = ""
     map: Fields = field(default_factory=dict)
     one: str | Mapping[str, str] = ""
@@ -89,13 +94,13 @@ class CheckSettings:
 
     def named(self) -> list[tuple[str, str]]:
         """The columns that are named, each behind its role; "" for a role that none has."""
-        verdicts = [self.verdict] if isinstance(self.verdict, str) else self.verdict
-        assigned = [("verdict", column) for column in verdicts if column]
+        assigned = []
         for role in ROLES:
-            column = getattr(self, role, "")
-            is_none = column == NONE and role not in ("label", "baseline")
-            if column and role != "verdict":
-                assigned.append((role, "" if is_none else column))
+            columns = getattr(self, role, "")
+            for column in [columns] if isinstance(columns, str) else columns:
+                is_none = column == NONE and role not in ("label", "verdict", "baseline")
+                if column:
+                    assigned.append((role, "" if is_none else column))
         return assigned
 
     @property
@@ -141,7 +146,7 @@ class CheckedTable:
     @property
     def passed(self) -> bool:
         """Whether there are figures, and the gate, where there is one, passed."""
-        return self.session.is_judged and self.session.passed
+        return (self.session.is_judged or not self.judge_names) and self.session.passed
 
     @cached_property
     def judges(self) -> Mapping[str, Reliability]:
@@ -189,7 +194,8 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     refuse_missing(options, [*filter(None, (table, labels, earlier))], labels)
     if labels is not None:
         # What the table itself has of labels is not asked for.
-        named.append(("label", ""))
+        named = [(role, column) for role, column in named if role not in OF_PEOPLE]
+        named += [(role, "") for role in OF_PEOPLE]
     columns = choose_columns(table, named, needed, is_alone=labels is None and earlier is None)
     # Rows become cases, and those of several files are joined.
     scale = BINARY if how.scale is None else numbered(*how.scale, how.within)
@@ -283,7 +289,7 @@ def _session(
         decisions=decisions,
         nodes=results.nodes,
         rubrics=rubrics,
-        grounds={results.name: Grounds(column=table.columns.guessed_label)},
+        grounds={results.name: Grounds(column=table.columns.guessed_label, votes=_votes(results))},
         earlier=results.earlier,
         error=settings.error,
         is_table=True,
@@ -291,3 +297,13 @@ def _session(
         redactor=Redactor(secrets_of(os.environ)),
     )
     return session, judges
+
+
+def _votes(results: TableResults) -> Votes | None:
+    """What people say of the cases of a table; None where it does not tell them apart."""
+    cases = []
+    for case in results.table.cases.values():
+        if case.votes.keys() - {""}:
+            key = (results.rubric(case), case.key.case, case.key.epoch)
+            cases.append((key, case.cluster or case.key.case, case.label, case.votes))
+    return Votes.of(cases, results.table.values.scale) if cases else None

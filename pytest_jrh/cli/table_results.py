@@ -102,8 +102,7 @@ class TableResults(Sequence[CaseResult]):
     @cached_property
     def _text_columns(self) -> list[str]:
         """The columns that hold what was judged."""
-        columns = self.table.columns
-        used = {*columns.taken().values(), *columns.verdicts}
+        used = self.table.columns.used
         return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
 
     @cached_property

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from statistics import median
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, SkipValidation
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import Scale, ScoreLevel, scale_of
+from pytest_jrh.core.scales import NOT_APPLICABLE, Scale, ScoreLevel, as_level, scale_of
 from pytest_jrh.core.skips import Skip
 
 Message: TypeAlias = Mapping[str, Any]
@@ -32,6 +33,17 @@ def majority(votes: Sequence[int | None]) -> int | None:
         if 2 * votes.count(value) > len(votes):
             return value
     return None
+
+
+def label_of(votes: Sequence[int | None], *, is_ordered: bool) -> int | None:
+    """The label that the votes of people come to, of which None are for no label: what more than
+    half of all say, of levels the median, a half where it lies between two; None where at most half
+    say something.
+    """
+    levels = [vote for vote in votes if vote is not None and vote != NOT_APPLICABLE]
+    if not is_ordered or 2 * len(levels) <= len(votes):
+        return majority(votes)
+    return as_level(median(levels))
 
 
 @frozen

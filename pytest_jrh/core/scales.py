@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted, one_line, shortened
@@ -206,13 +206,13 @@ class Scale:
 
     def accepts(self, score: int | None, label: int | None) -> bool:
         """Whether a score is right for a label."""
-        return score is not None and label is not None and abs(score - label) <= self.within
+        return score is not None and label is not None and abs(off(score, label)) <= self.within
 
     def error(self, score: int, label: int) -> float:
         """How far off a score is: 0 or 1, of levels the share of the scale."""
         if not self.is_ordered:
             return float(score != label)
-        return min(1.0, abs(score - label) / self.width)
+        return min(1.0, abs(off(score, label)) / self.width)
 
     def tie(self, label: int) -> int | None:
         """The wrong answer that a tie of repeats counts as; None where there is no telling which
@@ -221,6 +221,19 @@ class Scale:
         if not self.has_two:
             return None
         return next((score for score in self.scores if score != label), None)
+
+
+def off(score: int, label: int) -> int:
+    """By how many levels a score is too high. A label may lie between two levels, as the median of
+    people who say 3 and 4: neither of them is off.
+    """
+    return int(score - label)
+
+
+def as_level(value: float) -> int:
+    """A level as a whole number; what lies between two of them stays as it is."""
+    level: Any = value
+    return level if level % 1 else int(level)
 
 
 def _false_alarms(wrong: int, cases: int) -> str:

@@ -167,7 +167,8 @@ class ReadySuite:
     def grounds(self) -> Grounds:
         """What the labels of its cases rest on."""
         rejected = rejected_results(self.suite) if self.people else ()
-        return grounds_of(self.suite, self.judges, self.labels, self.people, rejected)
+        clusters = {run.key: run.cluster for run in self.runs}
+        return grounds_of(self.suite, self.judges, self.labels, self.people, rejected, clusters)
 
     def label(self, spec: CaseSpec) -> Label | None:
         """The label of the run of a case, under its rubric; None where it has none."""

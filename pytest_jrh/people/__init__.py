@@ -15,11 +15,12 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import LabelKey, Labels, majority
+from pytest_jrh.core.runs import LabelKey, Labels, RunKey, majority
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.people.labels import PersonLabel
+from pytest_jrh.stats.annotators import Votes
 from pytest_jrh.stats.people import (
     AgainstPeople,
     VerifierAgainstPeople,
@@ -41,16 +42,16 @@ class Grounds:
     """What the labels of a suite rest on, beside what its results say.
 
     `verifier` is the verifier's model, empty where it is off or none is needed; `shared_models` are
-    those of judges, which share its errors. `votes` are those of the annotators of each labelled
-    run, and `people` the labels that people gave to made cases. `rejected` stand for the cases that
-    the verifier rejected in earlier sessions, where people labelled any. `drawn` are the labels of
-    runs that are said to be a random sample. `column` is that of labels which nobody is known to
-    have given, `annotators` what the config calls those who gave the others.
+    those of judges, which share its errors. `votes` are what annotators say of runs, where they
+    are told apart, and `people` the labels that people gave to made cases. `rejected` stand for the
+    cases that the verifier rejected in earlier sessions, where people labelled any. `drawn` are the
+    labels of runs that are said to be a random sample. `column` is that of labels which nobody is
+    known to have given, `annotators` what the config calls those who gave the others.
     """
 
     verifier: str = ""
     shared_models: tuple[SharedModel, ...] = ()
-    votes: tuple[tuple[int, ...], ...] = ()
+    votes: Votes | None = None
     people: tuple[PersonLabel, ...] = ()
     rejected: tuple[CaseResult, ...] = ()
     drawn: frozenset[LabelKey] = frozenset()
@@ -91,6 +92,7 @@ def grounds_of(
     labels: Labels,
     people: tuple[PersonLabel, ...],
     rejected: tuple[CaseResult, ...],
+    clusters: Mapping[RunKey, str | None],
 ) -> Grounds:
     """What the labels of a suite rest on; see `Grounds`."""
     stage = suite.stages.get(VERIFIER.name)
@@ -104,13 +106,23 @@ def grounds_of(
     return Grounds(
         verifier=verifier,
         shared_models=tuple(shared_models),
-        votes=tuple(label.votes for label in labels.values()),
+        votes=_votes(suite, labels, clusters),
         people=people,
         rejected=rejected,
         drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
         annotators=tuple(section.annotator for section in suite.labels if section.annotator),
         column=listed(columns),
     )
+
+
+def _votes(suite: Suite, labels: Labels, clusters: Mapping[RunKey, str | None]) -> Votes | None:
+    cases = []
+    for key, label in labels.items():
+        people = [source.annotator for source in label.sources]
+        if any(people):
+            cluster = clusters.get(key[1:]) or key[1]
+            cases.append((key, cluster, label.value, dict(zip(people, label.votes, strict=True))))
+    return Votes.of(cases, suite.scale) if cases else None
 
 
 def is_same(model: str, verifier: str) -> bool:

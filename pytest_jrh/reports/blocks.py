@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.stats.decision import Word
-from pytest_jrh.stats.figures import NONE
+from pytest_jrh.stats.figures import NONE, FigureKind, range_text, value_text
+from pytest_jrh.stats.intervals import Estimate
 
 Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
 Level: TypeAlias = Literal["rubric", "variant", "total"]
@@ -76,6 +77,11 @@ class Cell:
         """The figure with its interval in parentheses, where it has one."""
         has_range = NONE not in (self.range or NONE, self.text)
         return f"{self.text} ({self.range})" if has_range else self.text
+
+
+def figure(estimate: Estimate, kind: FigureKind = "share") -> Cell:
+    """A figure with its interval."""
+    return Cell(value_text(estimate, kind), range_text(estimate, kind))
 
 
 @frozen

@@ -19,12 +19,13 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
+from pytest_jrh.stats.annotators import BesidePeople, People
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
-from pytest_jrh.stats.statistics import Panel, Statistics
+from pytest_jrh.stats.statistics import JudgePair, Panel, Statistics
 from pytest_jrh.stats.verdicts import Verdicts
 
 
@@ -41,6 +42,7 @@ class JsonReport(Report):
                 "annotators": session.grounds_of(suite).annotators,
                 "judges": {},
                 "panel": panels.get(suite),
+                "people": people_data(session.people.get(suite)),
                 "gate": decision_data(session.decisions.get(suite)),
             }
         for (suite, judge), verdicts in session.verdicts.grouped("suite", "judge").items():
@@ -51,6 +53,8 @@ class JsonReport(Report):
                 "violations": violation_data(verdicts, session.grounds_of(suite)) or None,
                 "shown": [asdict(count) for count in counts if count.turns],
             }
+            if people := session.people.get(suite):
+                figures["people"] = _beside_data(people.judges[judge])
             if probabilities := session.probabilities.get((suite, judge)):
                 data = probability_data(probabilities)
                 figures["probabilities"] = {**data, "error": session.error}
@@ -178,23 +182,44 @@ def decision_data(decision: Decision | None) -> Json | None:
 
 def panel_data(panel: Panel) -> Json:
     """How the judges of a panel agree, and the cases on which they have no majority."""
-    pairs = []
-    for pair in panel.pairs:
-        pairs.append(
-            {
-                "judges": pair.judges,
-                "agreement": share_data(pair.agreement),
-                "kappa": _figure(pair.kappa),
-                "agreement_interval": bounds_data(pair.agreement),
-                "kappa_interval": bounds_data(pair.kappa),
-            }
-        )
     return {
         "judges": panel.judges,
         "accuracy_over_all": share_data(panel.accuracy),
         "intervals": {"accuracy_over_all": bounds_data(panel.accuracy)},
-        "pairs": pairs,
+        "pairs": [*map(_pair_data, panel.pairs)],
         "without_majority": panel.without_majority,
+    }
+
+
+def _pair_data(pair: JudgePair) -> Json:
+    return {
+        "judges": pair.judges,
+        "agreement": share_data(pair.agreement),
+        "kappa": _figure(pair.kappa),
+        "agreement_interval": bounds_data(pair.agreement),
+        "kappa_interval": bounds_data(pair.kappa),
+    }
+
+
+def people_data(people: People | None) -> Json | None:
+    """How far people agree, and judges with them; None where it is not known who labelled what."""
+    if people is None:
+        return None
+    return {
+        "people": people.votes.person.names,
+        "disputed": int(people.votes.disputed.sum()),
+        "agreement": _rate(people.agreement.raw),
+        "alpha": _rate(people.agreement.alpha),
+        "pairs": [*map(_pair_data, people.pairs)],
+    }
+
+
+def _beside_data(beside: BesidePeople) -> Json:
+    held = beside.alt_test
+    return {
+        "agreement": _rate(beside.agreement),
+        "by_votes": {title: _rate(figure) for title, figure in beside.by_votes.items()},
+        "alt_test": held and {**asdict(held), "advantage": _rate(held.advantage)},
     }
 
 

@@ -16,16 +16,15 @@ from pytest_jrh.people import (
     unmatched,
     wrongly_labelled,
 )
+from pytest_jrh.reports.annotators import agreement_text
 from pytest_jrh.reports.blocks import Block, Cases, Line, Weight
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session
-from pytest_jrh.stats.figures import decimal, percent, range_text
+from pytest_jrh.stats.figures import percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
     AgainstPeople,
-    Agreement,
-    agreement,
     digest_of,
     violation_rates,
 )
@@ -37,15 +36,11 @@ _ADVICE = "take a verifier of another provider, or label some cases blind (docs:
 
 def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
-    sentences = []
+    sentences: list[str] = []
     shared_models: list[SharedModel] = []
     for suite, grounds in session.grounds.items():
         of_suite = session.prefix(suite)
         results = _of_suite(session, suite)
-        annotators = agreement(grounds.votes, ordinal=session.of_suite(suite).is_ordered)
-        if annotators.units:
-            agreed = _agreement_text(annotators)
-            sentences.append(f"{of_suite}Annotators agree in {agreed}.")
         sentences += violation_sentences(session, suite)
         for sentence in _people_sentences(results, grounds):
             sentences.append(f"{of_suite}{sentence}")
@@ -132,13 +127,6 @@ def labels_line(session: Session) -> list[Line]:
     return lines
 
 
-def _agreement_text(annotators: Agreement) -> str:
-    text = f"{percent(annotators.raw)} of pairs on {counted(annotators.units, 'case')}"
-    if annotators.alpha is not None:
-        text += f", Krippendorff's alpha {decimal(annotators.alpha)}"
-    return text
-
-
 def rate_sentences(verdicts: Verdicts, grounds: Grounds) -> Iterator[str]:
     """How often the runs that one judge judged are violations, by what it says and corrected by
     their labels: in total and for each of several rubrics; nothing where all runs have labels.
@@ -207,8 +195,8 @@ def _held_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator
             yield f"The verifier confirmed wrong labels in {_rate(verifier.false_confirmations)}."
         if verifier.false_rejections.n:
             yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
-        if verifier.reviewers.units:
-            yield f"Reviewers agree in {_agreement_text(verifier.reviewers)}."
+        if verifier.reviewers.raw.n:
+            yield f"Reviewers agree in {agreement_text(verifier.reviewers)}."
 
 
 def _against(against: AgainstPeople) -> str:

@@ -39,6 +39,9 @@ def _steps(session: Session) -> Iterator[Line]:
             yield Line("next", text, "warning", decision.update_command)
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
+    if session.is_table and not session.results:
+        text = "settle what is disputed (--settled COL), and name a judge: --verdict COL"
+        yield Line("next", text)
     worst = worst_verdicts(session)
     if len(worst):
         yield _correct(session, worst)

@@ -22,6 +22,7 @@ from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, o
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import NamedCase
+from pytest_jrh.stats.annotators import People, people_beside
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
@@ -196,7 +197,7 @@ class Session:
     @cached_property
     def suites(self) -> list[str]:
         """The suites, those without a result among them."""
-        return [*dict.fromkeys([*self.decisions, *self.verdicts.suite.present()])]
+        return [*dict.fromkeys([*self.decisions, *self.verdicts.suite.present(), *self.grounds])]
 
     def prefix(self, suite: str) -> str:
         """What stands before a sentence about a suite: its name, where there are several."""
@@ -247,6 +248,19 @@ class Session:
             if (of_judge := probabilities_of(verdicts, self.error)) is not None:
                 figures[judge] = of_judge
         return figures
+
+    @cached_property
+    def people(self) -> Mapping[str, People]:
+        """How far people agree who labelled runs or rows, and judges with them, by suite."""
+        people = {}
+        for suite, grounds in self.grounds.items():
+            judges = {}
+            for (of_suite, judge), verdicts in self.by_judge.items():
+                if of_suite == suite:
+                    judges[judge] = verdicts
+            if grounds.votes is not None and len(grounds.votes.person.names) > 1:
+                people[suite] = people_beside(grounds.votes, judges)
+        return people
 
     @property
     def is_part(self) -> bool:

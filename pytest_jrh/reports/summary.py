@@ -13,7 +13,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.reports import topics
+from pytest_jrh.reports import annotators, topics
 from pytest_jrh.reports.blocks import (
     MOST_ON_PAGE,
     Block,
@@ -27,6 +27,7 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
+    figure,
 )
 from pytest_jrh.reports.counts import Share, count_blocks, finding_sentences, probe_blocks
 from pytest_jrh.reports.grounds import (
@@ -114,7 +115,7 @@ def _table_headline(session: Session, suite: str) -> str:
     if len(judged) > 1:
         return f"{len(judged):,} judges compared"
     if not judged or not judged[0].total.counts.n:
-        return "no case was judged"
+        return "no case was judged" if session.results else "labels, and no verdict"
     total = judged[0].total
     cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
     if not wrong:
@@ -151,6 +152,7 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
         if decision is not None:
             yield from map(Sentence, decision.beside)
         yield from count_blocks(session, suite, bars=bars)
+        yield from annotators.people_answer(session, suite)
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
@@ -201,10 +203,10 @@ def _probability_table(session: Session) -> Iterator[Table]:
     for (suite, judge), of_judge in session.probabilities.items():
         missed, threshold, alone = of_judge.missed, of_judge.threshold, of_judge.alone
         cells = (
-            Cell(figures.percent(missed.value), figures.range_text(missed)),
+            figure(missed),
             Cell(figures.NONE if threshold is None else f"{threshold:.4g}"),
             Cell(figures.decimal(of_judge.brier.value)),
-            Cell(figures.percent(alone.value), figures.range_text(alone)),
+            figure(alone),
         )
         rows.append(Row(one_line(judge or suite), cells))
     if rows:
@@ -268,6 +270,7 @@ def _doubts(session: Session) -> Iterator[Block]:
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
     yield from topics.left_out_blocks(session)
+    yield from annotators.disputed_cases(session)
     if not any(table.is_finding for table in session.probes) and session.word != "FAIL":
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:
@@ -310,6 +313,7 @@ def _details(session: Session) -> Iterator[Block]:
     yield from _calibration(session)
     yield from probe_blocks(session.probes)
     yield from topics.panel_blocks(session)
+    yield from annotators.people_sections(session)
     if labels := label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
     points = [*session.about, *session.origin, *topics.shown_sentences(session)]

@@ -62,7 +62,7 @@ class TerminalReport(Report):
 
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:
         summary = compose(session)
-        if display.verbosity > 0 and session.results:
+        if display.verbosity > 0 and (session.results or session.people):
             yield from block_lines(summary.details, display.width, verbose=True)
             yield Styled("")
         yield from answer_lines(summary, session, display)

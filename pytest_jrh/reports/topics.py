@@ -28,15 +28,16 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
     Weight,
+    figure,
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.comparison import NOT_IN_BASELINE
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.figures import NONE, decimal, range_text
+from pytest_jrh.stats.figures import NONE, range_text
 from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.rule import SURE
-from pytest_jrh.stats.statistics import Panel, Statistics
+from pytest_jrh.stats.statistics import JudgePair, Panel, Statistics
 
 _MOST_SETS = 12
 _MOST_REASONS = 3
@@ -212,20 +213,22 @@ def panel_blocks(session: Session) -> list[Block]:
     """How the judges of each panel agree, and the cases on which they are split."""
     sections: list[Block] = []
     for panel in session.panels:
-        pairs = []
-        for pair in panel.pairs:
-            cells = (
-                Cell(pair.agreement.fraction, range_text(pair.agreement)),
-                Cell(decimal(pair.kappa.value), range_text(pair.kappa, "number")),
-            )
-            pairs.append(Row(" / ".join(pair.judges), cells))
         blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
-        blocks.append(Table("judges", ("agree", "kappa"), tuple(pairs)))
+        blocks.append(pairs_table("judges", panel.pairs))
         split = panel.without_majority
         blocks += case_list(session, "without a majority", split, remarks=split)
         judges = counted(len(panel.judges), "judge")
         sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
     return sections
+
+
+def pairs_table(first: str, pairs: Iterable[JudgePair]) -> Table:
+    """How judges or people agree, two by two."""
+    rows = []
+    for pair in pairs:
+        agree = Cell(pair.agreement.fraction, range_text(pair.agreement))
+        rows.append(Row(" / ".join(pair.judges), (agree, figure(pair.kappa, "number"))))
+    return Table(first, ("agree", "kappa"), tuple(rows))
 
 
 # A table of more columns is read by nobody; the JSON report has it.

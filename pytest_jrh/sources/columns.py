@@ -35,11 +35,14 @@ ROLES: Mapping[str, str] = {
     "cluster": "cluster run run_id task task_id item item_id",
     "epoch": "epoch",
     "annotator": "annotator",
+    "settled": "",
     "repeat": "repeat replicate",
     "reasoning": "reasoning rationale explanation reason",
     "baseline": "",
 }
 """What columns are taken for, and the names that they may have, whatever their case."""
+OF_PEOPLE = ("label", "annotator", "settled")
+"""The columns that stand in a file of labels, where there is one."""
 NONE = "none"
 """What an option names where no column has the role."""
 TEXTS = "input prompt question query context output response answer completion text transcript"
@@ -49,6 +52,7 @@ _WITHOUT_OPTION = ("epoch", "annotator", "reasoning")
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
 _FEWEST_CLUSTERS = 5
+_MOST_NAMED = 3
 
 
 @frozen
@@ -90,13 +94,14 @@ class Table:
 class Columns(NamedTuple):
     """Which column is taken for what, empty where none is; the `texts` of these are by their names.
 
-    `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
-    `baseline` has earlier verdicts. `guessed_label` is the column of labels where nobody is known
-    to have given them.
+    `labels` are one column a person; with `annotator` there is one, and that column names the
+    person. `settled` has labels that win over what people say. `verdicts` are one column a judge;
+    with `judge` there is one, and that column names the judge. `baseline` has earlier verdicts.
+    `guessed_label` is the column of labels where nobody is known to have given them.
     """
 
     texts: Mapping[str, Sequence[str]]
-    label: str = ""
+    labels: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     judge: str = ""
     case: str = ""
@@ -104,15 +109,26 @@ class Columns(NamedTuple):
     cluster: str = ""
     epoch: str = ""
     annotator: str = ""
+    settled: str = ""
     repeat: str = ""
     reasoning: str = ""
     baseline: str = ""
     guessed_label: str = ""
 
+    @property
+    def label(self) -> str:
+        """The column of labels, or the first of several."""
+        return self.labels[0] if len(self.labels) == 1 else listed(self.labels, _MOST_NAMED)
+
     def taken(self) -> dict[str, str]:
         """Each role with its column, in the order in which they are told."""
-        columns = self._asdict() | {"verdict": ", ".join(self.verdicts)}
+        columns = {**self._asdict(), "label": self.label, "verdict": ", ".join(self.verdicts)}
         return {role: columns[role] for role in ROLES if columns[role]}
+
+    @property
+    def used(self) -> set[str]:
+        """The columns that are taken for something."""
+        return {*self.taken().values(), *self.labels, *self.verdicts}
 
 
 def refuse_missing(
@@ -122,7 +138,7 @@ def refuse_missing(
     file, where there is one.
     """
     for role, column in named:
-        its_tables = tables if labels is None or role != "label" else [labels]
+        its_tables = tables if labels is None or role not in OF_PEOPLE else [labels]
         columns: dict[str, None] = {}
         for table in its_tables:
             columns |= dict.fromkeys(table.columns)
@@ -143,13 +159,16 @@ def choose_columns(
 
     `named` are columns behind their roles, which other tables may have; "" for a role that none
     has. `needed` says which of "label" and "verdict" the table is read for; one that is not alone
-    must name its cases. Raises `InputError` where something is missing or not clear.
+    must name its cases. One that is alone, with labels of people whose names it has, may lack the
+    verdicts where nothing asks for them. Raises `InputError` where something is missing or not
+    clear.
     """
     possible = {*table.columns, ""}
     assigned = [(role, column) for role, column in named if column in possible]
     _refuse_two_roles(table, assigned)
     options = dict(assigned)
     verdicts = [column for role, column in assigned if role == "verdict"]
+    labels = [column for role, column in assigned if role == "label"]
     chosen = {role: column for role, column in assigned if role != "verdict"}
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
@@ -157,8 +176,11 @@ def choose_columns(
 
     def taken() -> set[str]:
         """What is found as nothing else, as what an option names."""
-        return {*chosen.values(), *verdicts}
+        return {*chosen.values(), *verdicts, *labels}
 
+    if len(labels) > 1 and chosen.setdefault("annotator", ""):
+        message = f"each column of labels is a person's, and {chosen['annotator']} names others"
+        raise table.error(message, "name one column by --label, or leave out --annotator")
     for role in ("label", "rubric", "epoch", "annotator", "repeat", "reasoning"):
         if role not in chosen:
             chosen[role] = only_column(table, role, taken())
@@ -172,7 +194,14 @@ def choose_columns(
         if "cluster" not in chosen:
             chosen["cluster"] = _cluster(table, taken(), chosen["case"])
         if not verdicts:
-            verdicts = [only_column(table, "verdict", taken())]
+            verdicts = [*filter(None, [only_column(table, "verdict", taken())])]
+    is_of_labels = is_alone and not table.results and (chosen["annotator"] or len(labels) > 1)
+    if (
+        is_of_labels
+        and not verdicts
+        and not options.keys() & {"verdict", "judge", "repeat", "baseline"}
+    ):
+        needed = ("label",)
     for role, column in (("verdict", "".join(verdicts)), ("label", chosen["label"])):
         if role in needed and not column:
             if table.results:
@@ -195,12 +224,10 @@ def choose_columns(
         raise table.error("no column names the cases, so that rows cannot be put together", hint)
     if not is_said and not _by_people(table, chosen["label"], chosen["annotator"]):
         chosen["guessed_label"] = chosen["label"]
-    texts = {column: table.texts(column) for column in {"", *chosen.values(), *verdicts}}
-    return Columns(
-        texts,
-        verdicts=tuple(verdicts),
-        **chosen,
-    )
+    texts = {column: table.texts(column) for column in {"", *taken()}}
+    labels = labels or [chosen["label"]]
+    del chosen["label"]
+    return Columns(texts, tuple(filter(None, labels)), tuple(verdicts), **chosen)
 
 
 def _refuse_two_roles(table: Table, assigned: Sequence[tuple[str, str]]) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -14,8 +13,8 @@ from typing import NamedTuple
 
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.runs import label_of
 from pytest_jrh.core.scales import BARE, BINARY, ONES, Scale
-from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import (
     CANNOT_TELL,
     NoLabelError,
@@ -32,6 +31,8 @@ _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 _CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
 _LONGEST_WORD = 80
+# No name of a person, as these begin with no blank.
+_SETTLED = " settled"
 _NO_VALUES = ("", "nan", "null", "none")
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 # What turns a name, and what it is no good to succeed in.
@@ -202,14 +203,16 @@ def _meaning_of_one(column: str) -> str:
 
 @dataclass(slots=True)
 class TableCase:
-    """A case of a table: the `label` is what more than half of all people say, and `given` are by
-    judge the verdicts that there are, one a repeat, each behind its row. `row` is the first one.
+    """A case of a table: the `label` is what the `votes` of people come to, by their names, or what
+    is settled, and `given` are by judge the verdicts that there are, one a repeat, each behind its
+    row. `row` is the first one.
     """
 
     key: CaseKey
     row: int
     cluster: str | None
     label: int | None = None
+    votes: dict[str, int | None] = field(default_factory=dict)
     given: dict[str, list[tuple[int, Verdict]]] = field(default_factory=dict)
 
 
@@ -240,7 +243,7 @@ class VerdictTable:
     @property
     def turning(self) -> str:
         """How the meaning of a 1, or of words, in its verdicts or labels is turned."""
-        for column in (*self.columns.verdicts, self.columns.label):
+        for column in (*self.columns.verdicts, *self.columns.labels):
             if meaning := self.values.bare_ones.get(column):
                 [opposite] = ONES.keys() - {meaning}
                 return f"--one={quoted(f'{column}={opposite}')} turns it"
@@ -256,15 +259,22 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """
     problems: list[Problem] = []
     texts = columns.texts
-    labels = values.read(table, columns.label, texts[columns.label], problems, is_verdict=False)
+    annotators, repeats = texts[columns.annotator], texts[columns.repeat]
+    of_people: list[tuple[str, Sequence[str]]] = []
+    for name in columns.labels:
+        is_alone = len(columns.labels) == 1
+        of_people.append((name, annotators if is_alone else [name] * len(table.lines)))
+    if columns.settled:
+        of_people.append((columns.settled, [_SETTLED] * len(table.lines)))
+    labels = {}
+    for name, _ in of_people:
+        labels[name] = values.read(table, name, texts[name], problems, is_verdict=False)
     verdicts = {}
     for name in filter(None, (*columns.verdicts, columns.baseline)):
         verdicts[name] = values.read(table, name, texts[name], problems, is_verdict=True)
     cases: dict[CaseKey, TableCase] = {}
-    votes: dict[CaseKey, dict[str, int | None]] = {}
     first_verdicts: dict[tuple[CaseKey, str, str], Verdict | None] = {}
     clusters, judges = texts[columns.cluster], texts[columns.judge]
-    annotators, repeats = texts[columns.annotator], texts[columns.repeat]
     names, rubrics, epochs = texts[columns.case], texts[columns.rubric], texts[columns.epoch]
     for row, line in enumerate(table.lines):
         # Where no column names the case, its line does.
@@ -272,13 +282,16 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         case = cases.get(key)
         if case is None:
             case = cases[key] = TableCase(key, row, clusters[row] or None)
-            votes[key] = {}
-        label, of_case = labels[row], votes[key]
-        is_one_more_vote = annotators[row] not in {"", *of_case}
-        if label is not None and of_case.setdefault(annotators[row], label.score) != label.score:
+        is_one_more_vote = annotators[row] not in {"", *case.votes}
+        for name, people in of_people:
+            label = labels[name][row]
+            if label is None or case.votes.setdefault(people[row], label.score) == label.score:
+                continue
             message = f"the label of the case {shown(key.case)} is another one above"
             hint = "give a case one label, or say in a column annotator whose each label is"
-            problems.append(Problem(message, table.file, line, columns.label, hint))
+            if people[row]:
+                hint = "keep the one that counts: nobody labels a case twice"
+            problems.append(Problem(message, table.file, line, name, hint))
         for column, of_column in verdicts.items():
             judge, verdict = column, of_column[row]
             if verdict is not None and verdict.score is None:
@@ -301,18 +314,12 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
             if verdict is not None:
                 given.append((row, verdict))
     table.refuse(problems)
-    disputed = 0
-    for key, of_case in votes.items():
-        if of_case:
-            [(most, count)] = Counter(of_case.values()).most_common(1)
-            if 2 * count > len(of_case):
-                cases[key].label = most
-            else:
-                disputed += 1
-    notices = list(table.notices)
-    if disputed:
-        notices.append(f"{counted(disputed, 'case')} on which people disagree: without a label.")
-    return VerdictTable(table, columns, cases, values, notices)
+    is_ordered = values.scale.is_ordered
+    for case in cases.values():
+        case.label = case.votes.pop(_SETTLED, None)
+        if case.label is None:
+            case.label = label_of([*case.votes.values()], is_ordered=is_ordered)
+    return VerdictTable(table, columns, cases, values, list(table.notices))
 
 
 def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
@@ -326,13 +333,14 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
     is_same = len(rubrics) == len(of_labels) == 1 and "" in rubrics | of_labels
     labelled = {}
     for key, case in labels.cases.items():
-        if case.label is not None:
+        if case.votes or case.label is not None:
             labelled[key._replace(rubric=min(rubrics)) if is_same else key] = case
     refuse_strangers(table, replace(labels, cases=labelled), "label of a case")
     for key, case in table.cases.items():
-        case.label = labelled.pop(key).label if key in labelled else None
-    table.cases |= labelled
-    table.columns = table.columns._replace(label=labels.columns.label)
+        of_people = labelled.pop(key, TableCase(key, case.row, None))
+        case.label, case.votes = of_people.label, of_people.votes
+    table.cases |= {key: case for key, case in labelled.items() if case.label is not None}
+    table.columns = table.columns._replace(labels=labels.columns.labels)
     table.notices += labels.notices
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.core.results import JudgeLine
-from pytest_jrh.core.scales import CaseClass, Scale
+from pytest_jrh.core.scales import CaseClass, Scale, off
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.distributions import t_quantile
@@ -203,7 +203,7 @@ def _off(scores: Sequence[int], label: int, scale: Scale) -> tuple[int, ...]:
     """How far off each score is; one outside of the scale is as far as can be."""
     if not scale.is_ordered:
         return tuple(int(score != label) for score in scores)
-    return tuple(max(-scale.width, min(scale.width, score - label)) for score in scores)
+    return tuple(max(-scale.width, min(scale.width, off(score, label))) for score in scores)
 
 
 class _Side(NamedTuple):

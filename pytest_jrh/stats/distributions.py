@@ -25,7 +25,7 @@ def t_quantile(share: float, freedom: float) -> float:
     scale -= 0.5 * math.log(freedom * math.pi)
     for _ in range(_ITERATIONS):
         square = value * value
-        above = (1 - _beta(0.5, freedom / 2, square / (freedom + square))) / 2
+        above = t_tail(value, freedom)
         density = math.exp(scale - (freedom + 1) / 2 * math.log1p(square / freedom))
         step = (above - (1 - share)) / density
         # The tail is convex here, so that only a start that is too high can overshoot.
@@ -33,6 +33,13 @@ def t_quantile(share: float, freedom: float) -> float:
         if abs(step) <= 1e-13 * (1 + abs(value)):
             break
     return value
+
+
+def t_tail(value: float, freedom: float) -> float:
+    """The probability that Student's t is above a value."""
+    square = value * value
+    above = (1 - _beta(0.5, freedom / 2, square / (freedom + square))) / 2
+    return above if value > 0 else 1 - above
 
 
 def binomial_tail(count: float, n: float, share: float) -> float:

@@ -184,7 +184,7 @@ class _Spread(NamedTuple):
         alone = _squares(influence)
         together = np.bincount(self.clusters, influence)
         ratio = _squares(together) / max(alone, _TINY**2)
-        seen = max(0.0, ratio * self.independent / (self.independent - 1) - 1)
+        seen = max(0.0, ratio * self.independent / max(self.independent - 1, _TINY) - 1)
         if not is_shrunk:
             return seen
         seen = min(seen, self.others)
@@ -242,13 +242,16 @@ def estimate_mean(
     *,
     step: float = 1.0,
     level: float = LEVEL,
+    weights: Floats | float = 1.0,
 ) -> Estimate:
-    """The mean over cases, which lies within `span`; another verdict is a `step` away."""
+    """The mean over cases, which may have `weights`; it lies within `span`, and another verdict is
+    a `step` away.
+    """
     values = np.asarray(values, float)
     turned = np.concatenate([np.clip(values + step, *span), np.clip(values - step, *span)])
     turned = turned[turned != np.concatenate([values, values])]
     return estimate(
-        np.stack([values, np.ones(len(values))], axis=1),
+        (np.stack([values, np.ones(len(values))]) * weights).T,
         clusters,
         lambda sums: sums[0] / sums[1],
         np.stack([turned, np.ones(len(turned))], axis=1),
@@ -280,24 +283,30 @@ def effective_size(marks: npt.ArrayLike, clusters: Clusters) -> float:
 
 
 def estimate_kappa(
-    pairs: Pairs, clusters: Clusters, level: float = LEVEL, *, is_ordered: bool = True
+    pairs: Pairs,
+    clusters: Clusters,
+    level: float = LEVEL,
+    *,
+    is_ordered: bool = True,
+    weights: Floats | float = 1.0,
 ) -> Estimate:
     """Agreement beyond chance of pairs of label and answer: of classes Cohen's (1960, Educ Psychol
     Meas 20:37-46), of levels quadratically weighted (1968, Psychol Bull 70:213-220), which for the
     labels 0 and 1 is the same: 1 is perfect, 0 what chance gives. Where no answer is wrong, a wrong
-    one is any other of the scores that were given.
+    one is any other of the scores that were given. Pairs may have `weights`.
     """
     known = np.asarray(pairs, float).reshape(-1, 2)
     values = levels = np.unique(known)
     if len(levels) > _MOST_LEVELS:
         levels = levels[[0, -1]]
-    classes = None if is_ordered or len(values) <= _TWO else values
+    classes = None if is_ordered else values
     every_pair = np.stack(np.meshgrid(levels, levels), axis=-1).reshape(-1, 2)
     is_perfect = bool((known[:, 0] == known[:, 1]).all())
     others = every_pair[(every_pair[:, 0] == every_pair[:, 1]) != is_perfect]
     if not len(others):
         others = np.array([[0.0, 1.0]])
     rows, turned = _products(known, classes), _products(others, classes)
+    rows = (rows.T * weights).T
     return estimate(rows, clusters, _kappa, turned, span=(-1.0, 1.0), level=level)
 
 

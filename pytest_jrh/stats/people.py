@@ -9,10 +9,8 @@ is assumed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, product
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,8 +21,10 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelKey, majority
+from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
+from pytest_jrh.stats.annotators import Agreement, Votes, agreement
 from pytest_jrh.stats.intervals import Clusters, Estimate, estimate, estimate_share
 from pytest_jrh.stats.statistics import share_of
 from pytest_jrh.stats.verdicts import Floats, Verdicts
@@ -253,7 +253,9 @@ def verifier_against_people(
     made = {made_case_id(result): result for result in results}
     digests = dict.fromkeys(digest_of(result) for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
-    reviewers = agreement(votes.values(), ordinal=_is_ordered(made.values()))
+    by_place = [(key, key, None, dict(enumerate(of_case))) for key, of_case in votes.items()]
+    scale = next((result.scale for result in made.values()), BINARY)
+    reviewers = agreement(Votes.of(by_place, scale))
     looked = [
         result
         for result in made.values()
@@ -271,7 +273,7 @@ def verifier_against_people(
             confirmed.append((label != result.label, cluster))
         else:
             rejected.append((label == rejection.expected, cluster))
-    if not confirmed and not rejected and not reviewers.units:
+    if not confirmed and not rejected and not reviewers.raw.n:
         return None
     return VerifierAgainstPeople(_share(confirmed), _share(rejected), reviewers)
 
@@ -352,51 +354,3 @@ def violation_rates(
         share = share_of(of_rubric, says_violated)
         rates.append((rubric, ViolationRate(share, corrected, labelled, drawn=bool(drawn))))
     return rates
-
-
-@frozen
-class Agreement:
-    """Agreement of annotators on the units that at least two of them labelled.
-
-    `raw` is the mean share of agreeing pairs of a unit; None where there is no such unit, and
-    `alpha` too where all labels are the same, of which chance would say nothing.
-    """
-
-    units: int
-    raw: float | None
-    alpha: float | None
-
-
-def agreement(units: Iterable[Sequence[int]], *, ordinal: bool = False) -> Agreement:
-    """Agreement over units, each the labels that annotators gave to one run.
-
-    Alpha is 1 minus observed over expected disagreement (Krippendorff 2004, Content Analysis, ch.
-    11), with the nominal or the ordinal difference; a unit of m labels counts m / (m - 1) for each
-    of its pairs.
-    """
-    pairable = [unit for unit in units if len(unit) > 1]
-    if not pairable:
-        return Agreement(0, None, None)
-    margins = Counter(chain.from_iterable(pairable))
-    # On a scale two labels differ by the number of labels between them, each end counted half.
-    middles: dict[int, float] = {}
-    for label in sorted(margins):
-        middles[label] = sum(margins[lower] for lower in middles) + margins[label] / 2
-
-    def distance(one: int, other: int) -> float:
-        return (middles[one] - middles[other]) ** 2 if ordinal else float(one != other)
-
-    within = disagreeing = 0.0
-    for unit in pairable:
-        pairs = [*combinations(unit, 2)]
-        within += 2 * sum(distance(*pair) for pair in pairs) / (len(unit) - 1)
-        disagreeing += sum(one != other for one, other in pairs) / len(pairs)
-    by_chance = 0.0
-    for one, other in product(margins, repeat=2):
-        by_chance += margins[one] * margins[other] * distance(one, other)
-    expected = by_chance / (margins.total() - 1)
-    return Agreement(
-        units=len(pairable),
-        raw=1 - disagreeing / len(pairable),
-        alpha=1 - within / expected if expected else None,
-    )

@@ -17,7 +17,7 @@ import numpy as np
 from pytest_jrh.cases.tests import KINDS, OTHER_NAMES, counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.runs import majority
-from pytest_jrh.core.scales import BINARY, CaseClass, Scale
+from pytest_jrh.core.scales import BINARY, CaseClass, Scale, as_level, off
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NO_VERDICT,
@@ -29,7 +29,7 @@ from pytest_jrh.stats.intervals import (
     estimate_mean,
     estimate_share,
 )
-from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts, distinct
+from pytest_jrh.stats.verdicts import Bools, Coded, Floats, Ints, Verdicts, distinct
 
 _SEE_RECALL = "see the intervals of recall and false-positive rate"
 
@@ -128,7 +128,7 @@ class ConfusionMatrix:
 def confusion_matrix(pairs: Pairs, labels: Iterable[int] = ()) -> ConfusionMatrix:
     """Count pairs of label and answer; `labels` are shown also where no pair has them."""
     values, numbers = np.unique(np.reshape(pairs, (-1, 2)), axis=0, return_counts=True)
-    shown = sorted({*labels, *map(int, values.ravel())})
+    shown = sorted({*labels, *map(as_level, values.ravel().tolist())})
     counts = np.zeros((len(shown), len(shown)), np.int64)
     for (label, answer), number in zip(values.tolist(), numbers, strict=True):
         counts[shown.index(label), shown.index(answer)] = number
@@ -258,7 +258,10 @@ def _level_figures(
         kappa = kappa_of(judged)
     return {
         "exact": share_of(
-            judged, judged.kinds("score", "label").each(lambda kind: kind[0] == kind[1])
+            judged,
+            judged.kinds("score", "label").each(
+                lambda kind: kind[0] is not None and not off(*kind)
+            ),
         ),
         "within_one": share_of(judged, is_near),
         "mean_absolute_error": estimate_mean(errors, known.cluster, (0.0, farthest)),
@@ -281,13 +284,37 @@ def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:
 
 @frozen
 class JudgePair:
-    """How two judges of a panel agree on the cases that both gave a score, whatever the label;
-    `kappa` is Cohen's, quadratically weighted in ordinal mode.
+    """How two judges of a panel, or a judge and a person, or two people agree on the cases that
+    both gave a score, whatever the label; `kappa` is Cohen's, quadratically weighted in ordinal
+    mode.
     """
 
     judges: tuple[str, str]
     agreement: Estimate
     kappa: Estimate
+
+
+def judge_pairs(
+    names: Sequence[str], scores: Floats, clusters: Ints, *, is_ordered: bool, judges: int = 0
+) -> tuple[JudgePair, ...]:
+    """How those agree, two by two, whose scores are the columns, nan where they gave none; the
+    first `judges` are not held against each other.
+    """
+    pairs = []
+    for one, other in combinations(range(len(names)), 2):
+        of_two = scores[:, [one, other]]
+        of_both = ~np.isnan(of_two).any(axis=1)
+        if other < judges:
+            continue
+        pair = of_two[of_both]
+        same = pair[:, 0] == pair[:, 1]
+        agreement = kappa = estimate_share(
+            same, clusters[of_both], missing="no case has a verdict of both"
+        )
+        if len(pair):
+            kappa = estimate_kappa(pair, clusters[of_both], is_ordered=is_ordered)
+        pairs.append(JudgePair((names[one], names[other]), agreement, kappa))
+    return tuple(pairs)
 
 
 @frozen
@@ -345,14 +372,6 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
         for judge, score in zip(judges, votes.names[votes.codes[case]], strict=True):
             scores_of_case.append(f"{judge}: {'none' if score is None else score}")
         without_majority[made_id] = ", ".join(scores_of_case)
-    pairs = []
-    for one, other in combinations(range(len(judges)), 2):
-        of_both = (scores[:, [one, other]] != None).all(axis=1)  # noqa: E711 - for each score
-        pair = scores[of_both][:, [one, other]].astype(float)
-        same = pair[:, 0] == pair[:, 1]
-        clusters = cases.cluster[of_both]
-        agreement = estimate_share(same, clusters, missing="no case has a verdict of both")
-        kappa = estimate_kappa(pair, clusters) if len(pair) else agreement
-        pairs.append(JudgePair((judges[one], judges[other]), agreement, kappa))
+    pairs = judge_pairs(judges, scores.astype(float), cases.cluster, is_ordered=cases.is_ordered)
     accuracy = share_of(cases, majorities == np.array(cases.label.values))
-    return Panel(suite, tuple(judges), tuple(pairs), without_majority, accuracy)
+    return Panel(suite, tuple(judges), pairs, without_majority, accuracy)

@@ -199,7 +199,7 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     path = written("case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\nd,r,1\n")
     votes = "a,1,ann\na,1,ben\na,0,cy\nb,1,ann\nb,0,ben\nc,0,ann\nc,0,ann\n"
     labels = written("case_id,label,annotator\n" + votes, "labels.csv")
-    disagree = "1 case on which people disagree: without a label."
+    disagree = "disputed (1):\n  b (ann: violated, ben: satisfied)"
     assert disagree in run(path, f"--labels={labels}")[1]
     checked = check_table(path, labels=str(labels))
     assert [result.label for result in checked.results] == [1, None, 0, None]
@@ -439,7 +439,8 @@ def test_what_options_say_twice_or_against_each_other_is_refused(run: Run) -> No
     table = written("id,human,judge,other\na,1,1,0\nb,0,0,1\n")
     labels = written("id,label\na,1\n", "labels.csv")
     for options, said in (
-        (["--label=human", "--label=other"], "argument --label: given twice"),
+        (["--label=human", "--label=human"], "cannot be label and label at once"),
+        (["--label=human", "--label=other", "--annotator=judge"], "and judge names others"),
         (["--case=id", "--case=other"], "argument --case: given twice"),
         (["--max-drop=0", "--max-drop=0.1", "--baseline=other"], "--max-drop: given twice"),
         (["--map=fine=0", "--map=fine=1"], "two meanings"),
@@ -533,7 +534,8 @@ def test_a_dropped_word_is_a_vote_for_no_label(run: Run) -> None:
     checked = check_table(table, map={"n/a": ""})
     labels = {result.run_id: result.label for result in checked.results}
     assert labels == {"a": 1, "b": None, "c": None, "d": 0, "e": None}
-    assert "2 cases on which people disagree: without a label." in checked.table.notices
+    [people] = checked.session.people.values()
+    assert people.votes.disputed.tolist() == [False, False, True, False, True]
 
 
 def test_a_confidence_is_no_probability(run: Run) -> None:

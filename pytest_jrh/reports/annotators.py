@@ -1,0 +1,102 @@
+"""How people who label the same cases agree with each other, and judges with them; which cases are
+disputed, and how the labels of a table without verdicts are spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.reports.blocks import (
+    MOST_ON_PAGE,
+    Block,
+    Cases,
+    Cell,
+    NamedCase,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    figure,
+)
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.topics import pairs_table
+from pytest_jrh.stats.alt_test import AltTest
+from pytest_jrh.stats.annotators import THE_JUDGE, Agreement
+from pytest_jrh.stats.figures import decimal, percent, range_text
+
+_MOST_NAMED = 3
+_MOST_VOTES = 5
+
+
+def agreement_text(agreement: Agreement) -> str:
+    """How far people agree, in pairs and beyond chance."""
+    raw, alpha = agreement.raw, agreement.alpha
+    text = f"{percent(raw.value)} of pairs on {counted(raw.n, 'case')}"
+    if alpha.value is not None:
+        text += f", Krippendorff's alpha {decimal(alpha.value)} ({range_text(alpha, 'number')})"
+    return text
+
+
+def people_answer(session: Session, suite: str) -> Iterator[Block]:
+    """How far people agree, and judges with them, in a line; of labels alone their spread."""
+    people = session.people.get(suite)
+    if people is not None and people.agreement.raw.value is not None:
+        text = f"people agree with each other in {people.agreement.raw.value:.0%}"
+        for judge, beside in people.judges.items():
+            if beside.agreement.value is not None:
+                name = one_line(judge or THE_JUDGE)
+                text += f", {name} with them in {beside.agreement.value:.0%}"
+        yield Sentence(text)
+    votes = session.grounds_of(suite).votes
+    if votes is not None and not session.results:
+        rows = [Row(word, (Cell(f"{number:,}"),)) for word, number in votes.spread.items()]
+        yield Table("label", ("cases",), tuple(rows))
+
+
+def disputed_cases(session: Session) -> Iterator[Cases]:
+    """The cases of which at most half of all people say one thing, with what they say."""
+    for suite, grounds in session.grounds.items():
+        votes = grounds.votes
+        if votes is None or not votes.disputed.any():
+            continue
+        cases = []
+        for (rubric, run, _), said in votes.disputes(MOST_ON_PAGE):
+            name = f"{run}, {rubric}" if session.has_rubrics else run
+            cases.append(NamedCase(name, listed(said, _MOST_VOTES)))
+        unnamed = int(votes.disputed.sum()) - len(cases)
+        title = f"{session.prefix(suite)}disputed"
+        yield Cases(title, tuple(cases), "warning", _MOST_NAMED, unnamed)
+
+
+def people_sections(session: Session) -> Iterator[Section]:
+    """How far people agree; judges beside each of them and they beside each other; whether judges
+    may take their place; figures with disputed cases.
+    """
+    for suite, people in session.people.items():
+        blocks: list[Block] = [Sentence(f"People agree in {agreement_text(people.agreement)}.")]
+        blocks.append(pairs_table("beside each other", people.pairs))
+        titles: tuple[str, ...] = ()
+        rows = []
+        for judge, beside in people.judges.items():
+            name = one_line(judge or THE_JUDGE)
+            if beside.alt_test is not None:
+                blocks.append(Sentence(_alt_test_text(name, beside.alt_test)))
+            if beside.by_votes:
+                titles = tuple(beside.by_votes)
+                *shares, kappa = beside.by_votes.values()
+                rows.append(Row(name, (*map(figure, shares), figure(kappa, "number"))))
+        if rows:
+            blocks.append(Table("disputed by votes", titles, tuple(rows)))
+        yield Section(f"{session.prefix(suite)}People", tuple(blocks))
+
+
+def _alt_test_text(judge: str, test: AltTest) -> str:
+    experts, others = map(len, test.matched.values())
+    near = f"{percent(test.advantage.value)} ({range_text(test.advantage)})"
+    return (
+        f"Alternative annotator test: {judge} does as well as {experts:,} of {len(test.people):,} "
+        f"people to within 0.2 (for experts), as {others:,} to within 0.1 (for others); half of "
+        f"them are needed. It is as near to the rest as a person, or nearer, in {near}."
+    )
