@@ -19,12 +19,11 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import BASES, BY_KEY, KINDS
 from pytest_jrh.config.rand import KINDS_KEY, Converted
-from pytest_jrh.config.rows import drawn as drawn_rows
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import grouped_by
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import KeyPath, listed, shown
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Labels, RunSummary
 from pytest_jrh.core.scales import Mode, Objective
@@ -291,3 +290,23 @@ def kept_sample(
         return list(runs)
     picked = set(sorted(runs, key=precedence)[:number])
     return [run for run in runs if run in picked]
+
+
+_RANDS_SEED = 8234
+
+
+def drawn_rows(total: int, number: int, *, again: bool = False) -> list[int]:
+    """So many of the numbers from 0 to `total`, in the order in which they are drawn, all for 0;
+    `again` draws with replacement.
+
+    RAND draws by pandas, which asks numpy's legacy generator, and always with one seed, whatever
+    seed the config names.
+    """
+    # Late: only a config of RAND's draws like this.
+    import numpy as np
+
+    if number <= 0:
+        return list(range(total))
+    size = number if again else min(number, total)
+    rows: list[int] = np.random.RandomState(_RANDS_SEED).choice(total, size, replace=again).tolist()
+    return rows

@@ -17,8 +17,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
+from pytest_jrh.core import grouped
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.results import CaseResult, Extra, ProbeVariant
 from pytest_jrh.core.runs import Rubric
 

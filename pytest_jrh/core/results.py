@@ -10,10 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, with_config
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import CaseSpec, HumanReview
-from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.core.scales import CaseClass, Scale, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why

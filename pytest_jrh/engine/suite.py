@@ -39,8 +39,12 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
-from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys
+from pytest_jrh.judges.own_code import (
+    OwnCodeJudge,
+    OwnCodeKeys,
+    advice_on_credentials,
+    asks_for_credentials,
+)
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import open_stores

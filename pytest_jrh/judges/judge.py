@@ -19,12 +19,11 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 from pydantic import BeforeValidator, create_model
 
 from pytest_jrh.cases.probes.probe import STYLES
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message, Messages, Transcript

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import grouped_by
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import LabelKey, Labels, RunKey, majority

@@ -18,10 +18,9 @@ from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
 from pytest_jrh.config.schema import BlindSection
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import DEFAULT_SEED

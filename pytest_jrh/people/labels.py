@@ -22,12 +22,11 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import DamagedError, Fields, Json, listed, parsed_lines, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_problems
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
-from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import (
     Label,

@@ -18,7 +18,7 @@ from pytest_jrh.core.documents import Fields, Json, leaves
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.core.text import shortened
-from pytest_jrh.judges.keys import asks_for_credentials
+from pytest_jrh.judges.own_code import asks_for_credentials
 
 # An answer that says "there is none" is an answer; all others above 399 are errors.
 _ABSENT = (404, 410)

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core import grouped_by
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import GENERATION, JUDGING
 from pytest_jrh.llm.limits import file_lock
 from pytest_jrh.recording.cassettes import SHARED, Cassette, shared, update_shared

@@ -21,8 +21,7 @@ from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import CodeAnswer, OwnCode
-from pytest_jrh.judges.keys import advice_on_credentials, asks_for_credentials
-from pytest_jrh.judges.own_code import no_verdict
+from pytest_jrh.judges.own_code import advice_on_credentials, asks_for_credentials, no_verdict
 from pytest_jrh.llm.calls import Answer, Stopped
 from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
 from pytest_jrh.recording.exchanges import (

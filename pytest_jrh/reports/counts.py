@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_jrh.core import frozen
-from pytest_jrh.core.groups import grouped_by
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight

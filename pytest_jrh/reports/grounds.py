@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_jrh.core import grouped_by
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.people import (

@@ -36,8 +36,7 @@ from pytest_jrh.reports.grounds import (
     violation_sentences,
     wrong_labels,
 )
-from pytest_jrh.reports.next_step import next_lines
-from pytest_jrh.reports.reading import worst_cases
+from pytest_jrh.reports.next_step import next_lines, worst_cases
 from pytest_jrh.reports.session import (
     WORST_FIRST,
     Session,

@@ -29,7 +29,7 @@ from pytest_jrh.reports.blocks import (
     is_warning,
 )
 from pytest_jrh.reports.case_facts import part_line
-from pytest_jrh.reports.reading import worst_cases
+from pytest_jrh.reports.next_step import worst_cases
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Session, spending_text
 from pytest_jrh.reports.summary import Summary, compose

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, SKIPS
 from pytest_jrh.core.text import capital, counted, one_line

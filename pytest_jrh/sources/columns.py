@@ -13,10 +13,9 @@ from itertools import compress
 from operator import not_
 from typing import Any, NamedTuple
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem, first_problems
-from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.text import counted, same_lines

@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core import frozen
-from pytest_jrh.core.groups import grouped_by
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.scales import CaseClass
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope

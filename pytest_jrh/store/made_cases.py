@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 
 from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
-from pytest_jrh.core.groups import grouped_by
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult

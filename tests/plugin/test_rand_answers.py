@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.config.rows import drawn
+from pytest_jrh.config.probes import drawn_rows
 from pytest_jrh.core.results import CaseResult
 from tests.plugin.recorded import run_pytest
 from tests.support.exchange import Answer, Reply, Request, error_body
@@ -107,10 +107,10 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def test_rows_are_those_that_pandas_draws_by_seed_8234() -> None:
-    assert drawn(596, 10) == [564, 446, 405, 493, 11, 390, 280, 50, 567, 432]
-    assert drawn(93, 5) == [27, 16, 35, 34, 73]
-    assert drawn(93, 5, again=True) == [63, 36, 21, 13, 64]
-    assert (drawn(3, 0), sorted(drawn(3, 9))) == ([0, 1, 2], [0, 1, 2])
+    assert drawn_rows(596, 10) == [564, 446, 405, 493, 11, 390, 280, 50, 567, 432]
+    assert drawn_rows(93, 5) == [27, 16, 35, 34, 73]
+    assert drawn_rows(93, 5, again=True) == [63, 36, 21, 13, 64]
+    assert (drawn_rows(3, 0), sorted(drawn_rows(3, 9))) == ([0, 1, 2], [0, 1, 2])
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,14 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.cases.probes import PROBES, RUBRIC_SPECIFICITY
+from pytest_jrh.cases.probes import (
+    PARAPHRASE,
+    PROBES,
+    RUBRIC_SPECIFICITY,
+    VERBOSITY,
+    VERDICT_PRESSURE,
+)
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench
-from pytest_jrh.cases.probes.rewriting import PARAPHRASE, VERBOSITY, VERDICT_PRESSURE
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text
