@@ -9,11 +9,11 @@ import re
 from argparse import Namespace
 from typing import Any
 
+from pytest_jrh.core.calls import JUDGE, known_name
 from pytest_jrh.core.documents import Fields, Json, listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import BARE, BINARY, Scale, numbered
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.stages import JUDGE, known_name
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.core.values import as_text, as_word, label_value
 from pytest_jrh.llm.calls import parse_prompt

@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
 from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.documents import DamagedError, Json, listed, shown
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import whole_number
 from pytest_jrh.judges import JUDGES

@@ -32,7 +32,7 @@ from pytest_jrh.config.rand_answers import convert_answers, question
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, StageModel, StageSpec
 from pytest_jrh.core.documents import (
     Document,
     Json,
@@ -50,7 +50,6 @@ from pytest_jrh.core.files import read_head
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
-from pytest_jrh.core.stages import EDITOR, JUDGE, PLANNER, StageSpec
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JudgeEntry, judge_entries, kind_of, misplaced_keys
 from pytest_jrh.judges.judge import JudgeSettings

@@ -29,7 +29,7 @@ REPORT_SUFFIXES = (".html", ".md", ".json", ".xml")
 NO_PAGE = "none"
 """What `--jrh-report` names where no page is to be written."""
 NUMBERS: dict[str, type] = {"int": int, "float": float}
-_UNSET: dict[OptionKind, object] = {"bool": False, "paths": ()}
+_UNSET = {"bool": False, "paths": ()}
 
 
 @frozen

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import EDITOR, StageSpec
 from pytest_jrh.core.documents import KeyPath, Mistake, Mistakes, listed, printable, shown
 from pytest_jrh.core.files import exists, relative_path
 from pytest_jrh.core.ids import CASES_FILE, node_part, short_digest
 from pytest_jrh.core.sections import StageSection
-from pytest_jrh.core.stages import EDITOR, StageSpec
 from pytest_jrh.core.text import nearest
 from pytest_jrh.judges import JudgeEntry
 
@@ -257,7 +257,7 @@ def _named_files(
     is_frozen: bool,
 ) -> _Named:
     """The files that a config names by key, each with what it is; None where it names none."""
-    named: _Named = {
+    named = {
         FROZEN: (frozen_name, "the frozen suite"),
         NOTE: (config.rand.instruction_path, "the instruction file"),
         RUBRICS: (config.suite.rubrics, "the rubric file"),
@@ -286,7 +286,7 @@ def matching(base: Path, pattern: str) -> tuple[Path, ...]:
     glob = Path(pattern)
     if glob.is_absolute():
         base, pattern = Path(glob.anchor), str(glob.relative_to(glob.anchor))
-    paths: Iterable[Path] = base.glob(pattern)
+    paths = base.glob(pattern)
     if not _hidden_parts(glob):
         paths = (path for path in paths if not _hidden_parts(path.relative_to(base)))
     return tuple(sorted(paths))

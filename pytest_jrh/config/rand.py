@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.calls import EDITOR
 from pytest_jrh.core.documents import Json, KeyPath, Mistakes, dotted, listed, received
-from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import nearest_hint
 
 

@@ -119,12 +119,12 @@ _SEEDS = key_path("test_stochastic_stability_config.number_of_seeds")
 _REPETITIONS = key_path("test_stochastic_stability_config.repetitions")
 _LABEL = (*COLUMNS, "expected")
 _ID = (*COLUMNS, "original_idx")
-_PARTS: Mapping[KeyPath, KeyPath] = {
+_PARTS = {
     (*COLUMNS, "request"): ("suite", "format", "messages"),
     (*COLUMNS, "response"): ("suite", "format", "answer"),
     _ID: ("suite", "format", "id"),
 }
-_ROWS_OF: Mapping[str, KeyPath] = {
+_ROWS_OF = {
     UNCHANGED: _ROWS,
     FLIP: _ROWS,
     AMBIGUITY: _ROWS,

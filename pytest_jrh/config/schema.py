@@ -22,7 +22,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.config.rand_answers import RandTest, RandTestName
-from pytest_jrh.core.calls import RecordMode
+from pytest_jrh.core.calls import EDITOR, MAKING, PromptsOf, RecordMode, StageSpec
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED, LabelledBy
 from pytest_jrh.core.scales import LONGEST_SCALE, Mode, Objective
@@ -46,7 +46,6 @@ from pytest_jrh.core.sections import (
     nested,
     takes,
 )
-from pytest_jrh.core.stages import EDITOR, MAKING, PromptsOf, StageSpec
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import with_own_keys
 

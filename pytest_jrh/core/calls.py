@@ -1,4 +1,8 @@
-"""Calls of models as values: the model of a stage, what a call took, and the seam to the models."""
+"""Calls of models as values: the model of a stage, what a call took, and the seam to the models.
+
+And the stages of the work, before they have a model, in the order in which they are listed; nothing
+else compares the name of one.
+"""
 
 from __future__ import annotations
 
@@ -125,3 +129,189 @@ class Progress:
     done: int
     total: int
     spending: Spending = Spending()
+
+
+@frozen
+class Bounds:
+    """At least and at most: of calls, and in a plan also of tokens and dollars."""
+
+    low: float = 0
+    high: float = 0
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.low + other.low, self.high + other.high)
+
+    def times(self, low: float, high: float) -> Bounds:
+        """Both ends multiplied."""
+        return Bounds(self.low * low, self.high * high)
+
+    def less(self, number: int) -> Bounds:
+        """Both ends less so many, but never below none."""
+        return Bounds(max(0, self.low - number), max(0, self.high - number))
+
+
+NO_CALL, ONE_CALL = Bounds(), Bounds(1, 1)
+
+
+PromptsOf: TypeAlias = Literal["text", "acts", "answer"]
+"""What a built-in prompt is about: the words of a run, its acts, or a single answer."""
+
+
+@frozen
+class StageSpec:
+    """A stage: its name, its prompt, and its settings' fallback.
+
+    `name` is its key in configs, cassettes and `StageModel.stage`, and `title` what messages call
+    it. Prompts may use `variables`, and must use those that are `required`, of two with a bar
+    between them one. The built-in prompt is one, or one for each mode, or in binary mode also one
+    for each objective (`prompt_per`), and another one for what stands in `prompts_of`.
+    """
+
+    name: str
+    title: str
+    variables: frozenset[str]
+    required: frozenset[str]
+    prompt_per: Literal["", "mode", "objective"]
+    makes_cases: bool = True
+    """Whether it helps to make cases: a project may then keep a prompt for each test."""
+    settings_from_model: bool = False
+    """Whether a section without any setting takes the editor's temperature and system prompt, as
+    any without a model takes its model."""
+    shared_calls: int = 0
+    """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
+    and is made once."""
+    prompts_of: frozenset[PromptsOf] = frozenset()
+    for_answers: bool = True
+    """Whether it has something to do where a single answer is edited."""
+
+
+PART_NAMES: Mapping[str, str] = {
+    "request": "request input prompt question query instruction user_input",
+    "response": "response output answer completion generation actual_output reply",
+    "context": "context contexts retrieval_context documents",
+    "system": "system system_prompt",
+}
+ANSWER = frozenset(PART_NAMES)
+"""The parts of an answer that prompts may name, by each the names that others give it."""
+
+
+def known_name(name: str) -> str:
+    """What a variable of other people's prompts is called here; empty where it is none of ours."""
+    word = name.rpartition(".")[2].casefold()
+    for variable, names in {**PART_NAMES, "rubric": "rubric criterion criteria"}.items():
+        if {word, word.removesuffix("s")} & {*names.split()}:
+            return variable
+    return ""
+
+
+EDITOR = StageSpec(
+    name="editor",
+    title="the editor",
+    variables=frozenset(
+        {
+            "run_id",
+            "message_id",
+            "message_index",
+            "original_message",
+            "tool_calls",
+            "summary",
+            "rubric",
+            "plan_thesis",
+            "goal",
+            "rationale",
+            "earlier_edits",
+            "ordinal_guidance",
+        }
+    )
+    | ANSWER,
+    required=frozenset({"original_message|response", "rubric"}),
+    prompt_per="objective",
+    prompts_of=frozenset({"answer"}),
+)
+
+
+JUDGE = StageSpec(
+    name="judge",
+    title="the judge",
+    variables=frozenset(
+        {
+            "rubric_id",
+            "rubric",
+            "transcript",
+            "score_levels_table",
+            "lowest_score",
+            "highest_score",
+            "instruction",
+        }
+    )
+    | ANSWER,
+    required=frozenset({"transcript|response"}),
+    prompt_per="mode",
+    prompts_of=frozenset({"answer"}),
+    makes_cases=False,
+)
+
+
+MOST_FOLLOWING_EDITS = 6
+"""How often the editor is asked about what follows from the acts that a plan changes."""
+
+
+PLANNER = StageSpec(
+    name="planner",
+    title="the planner",
+    variables=frozenset(
+        {
+            "rubric_id",
+            "rubric_instructions",
+            "assistant_transcript",
+            "tools",
+            "max_steps",
+            "ordinal_guidance",
+        }
+    ),
+    required=frozenset({"rubric_instructions", "assistant_transcript"}),
+    prompt_per="objective",
+    prompts_of=frozenset({"acts"}),
+    for_answers=False,
+)
+
+
+SUMMARY = StageSpec(
+    name="summary",
+    title="the summarizer",
+    variables=frozenset({"chronological_log"}),
+    required=frozenset({"chronological_log"}),
+    prompt_per="",
+    settings_from_model=True,
+    # The first summary is asked beside the plan, so it is one of the first two calls.
+    shared_calls=2,
+    for_answers=False,
+)
+
+
+VERIFIER = StageSpec(
+    name="verifier",
+    title="the verifier",
+    variables=frozenset(
+        {
+            "rubric_id",
+            "rubric_instruction",
+            "summary",
+            "transcript",
+            "score_levels_table",
+            "lowest_score",
+            "highest_score",
+        }
+    )
+    | ANSWER,
+    required=frozenset({"rubric_instruction", "transcript|response"}),
+    prompt_per="mode",
+    prompts_of=frozenset({"acts", "answer"}),
+)
+
+
+STAGES: Mapping[str, StageSpec] = {
+    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE)
+}
+MAKING: tuple[StageSpec, ...] = tuple(stage for stage in STAGES.values() if stage.makes_cases)
+"""The stages that make cases, each with a section of its own in the config."""

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import known_name
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.stages import known_name
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import neutralize
 

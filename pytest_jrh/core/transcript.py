@@ -63,7 +63,7 @@ def message_text(message: Message) -> str:
 def texts_of(message: Message, of_blocks: Sequence[str]) -> list[str]:
     """The texts of a turn, each as it is: of its blocks those under these keys, and its error."""
     content, error = message.get("content"), message.get("error")
-    texts: list[object] = [content]
+    texts = [content]
     for block in blocks_of(message):
         texts += [block.get(key) for key in of_blocks]
     if isinstance(error, Mapping):
@@ -129,7 +129,7 @@ CONTEXT_ID = "context"
 """The id of a message that holds what an answer was to rest on."""
 COLUMN_ID = "column"
 """The id of a message that is a cell of a table; its role is the name of the column."""
-_PARTS: Mapping[tuple[str, str], str] = {
+_PARTS = {
     ("system", "system"): "System prompt",
     (CONTEXT_ID, "user"): "Context",
     ("request", "user"): "Request",
@@ -324,7 +324,7 @@ def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
     if not isinstance(content, list):
         return {**message, "content": new_text}, 0
     blocks: list[Any] = []
-    position: int | None = None
+    position = None
     reasoning = 0
     for block in content:
         kind = block.get("type")

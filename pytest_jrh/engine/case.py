@@ -20,7 +20,7 @@ from pytest_jrh.cases.probes.probe import Derived, ProbeBench
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import Complete, RecordMode, Spending, StageModel
+from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageModel
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview, PerturbationOutcome
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
@@ -29,7 +29,6 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
-from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import assistant_indices, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.own_code import CodeThreads, TapedCalls

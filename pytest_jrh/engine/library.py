@@ -25,7 +25,17 @@ from pytest_jrh.cases.pipeline import (
 )
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import Complete, StageModel
+from pytest_jrh.core.calls import (
+    EDITOR,
+    MAKING,
+    PLANNER,
+    SUMMARY,
+    VERIFIER,
+    Complete,
+    PromptsOf,
+    StageModel,
+    StageSpec,
+)
 from pytest_jrh.core.cases import Case, PerturbationOutcome
 from pytest_jrh.core.errors import (
     InputError,
@@ -39,15 +49,6 @@ from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import BINARY, Mode, Objective
 from pytest_jrh.core.skips import Skip, Why
-from pytest_jrh.core.stages import (
-    EDITOR,
-    MAKING,
-    PLANNER,
-    SUMMARY,
-    VERIFIER,
-    PromptsOf,
-    StageSpec,
-)
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case

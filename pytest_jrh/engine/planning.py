@@ -14,11 +14,7 @@ from itertools import chain
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.core.runs import Transcript
-from pytest_jrh.core.stages import (
+from pytest_jrh.core.calls import (
     EDITOR,
     JUDGE,
     MOST_FOLLOWING_EDITS,
@@ -28,7 +24,11 @@ from pytest_jrh.core.stages import (
     SUMMARY,
     VERIFIER,
     Bounds,
+    StageModel,
 )
+from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
+from pytest_jrh.core.runs import Transcript
 from pytest_jrh.core.text import all_wrapped, counted
 from pytest_jrh.core.transcript import media_in, render_transcript
 from pytest_jrh.engine.case import Attempt, Calls

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.documents import KeyPath, listed
 from pytest_jrh.core.sections import JudgeStage
-from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.judge import PROMPT, JudgeKind
 from pytest_jrh.judges.python import PYTHON

@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, create_model
 
 from pytest_jrh.cases.probes.probe import STYLES
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.calls import Complete, StageModel
+from pytest_jrh.core.calls import JUDGE, NO_CALL, ONE_CALL, Bounds, Complete, PromptsOf, StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError, Unscored
@@ -29,7 +29,6 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message, Messages, Transcript
 from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
-from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, Bounds, PromptsOf
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
     answer_parts,

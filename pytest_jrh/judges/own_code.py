@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.calls import JUDGE, Bounds, StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import (
     InputError,
@@ -39,7 +39,6 @@ from pytest_jrh.core.redact import names_a_credential
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.sections import ConfigSection, Flag, Text
 from pytest_jrh.core.skips import UnscoredKind
-from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.judge import (
     CodeAnswer,

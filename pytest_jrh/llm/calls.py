@@ -28,11 +28,19 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import Complete, Completion, ResponseT, StageModel, Usage
+from pytest_jrh.core.calls import (
+    ANSWER,
+    STAGES,
+    Complete,
+    Completion,
+    PromptsOf,
+    ResponseT,
+    StageModel,
+    Usage,
+)
 from pytest_jrh.core.documents import Fields, Json, read_text
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.scales import ORDINAL, Mode, Objective, Scale, ScoreLevel
-from pytest_jrh.core.stages import ANSWER, STAGES, PromptsOf
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import answer_parts, storable

@@ -14,11 +14,10 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import Spending
+from pytest_jrh.core.calls import JUDGE, Spending
 from pytest_jrh.core.errors import InputError, Unscored, error_places
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
-from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import CodeAnswer, OwnCode
 from pytest_jrh.judges.own_code import advice_on_credentials, asks_for_credentials, no_verdict

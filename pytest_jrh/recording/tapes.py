@@ -15,11 +15,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import RecordMode, Spending, StageModel
+from pytest_jrh.core.calls import JUDGE, STAGES, RecordMode, Spending, StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.llm.calls import (

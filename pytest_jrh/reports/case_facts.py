@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pytest_jrh.core.calls import STAGES, VERIFIER
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts
 from pytest_jrh.core.runs import Message, majority
 from pytest_jrh.core.skips import SKIPS, UNSCORED, Why
-from pytest_jrh.core.stages import STAGES, VERIFIER
 from pytest_jrh.core.text import (
     ELLIPSIS,
     capital,

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator
 from pytest_jrh.cases.acts import acts_of, calls_of_turn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
+from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import Json, parsed, read_text
@@ -27,7 +28,6 @@ from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message
-from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.documents import (
     DamagedError,
     Json,
@@ -27,7 +28,6 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.skips import Skip
-from pytest_jrh.core.stages import PART_NAMES
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -61,7 +61,7 @@ PARTS: Mapping[str, str] = {
 """The keys of `suite.format`, and the names that columns may have which hold these parts."""
 _NAMES = {"messages": "request"}
 _IMAGES = "image images image_path image_url"
-_IMAGE_BYTES: Mapping[bytes, str] = {
+_IMAGE_BYTES = {
     rb"\x89PNG\r\n\x1a\n": "png",
     rb"\xff\xd8\xff": "jpeg",
     rb"GIF8[79]a": "gif",

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.calls import RecordMode
-from pytest_jrh.core.stages import Bounds
+from pytest_jrh.core.calls import Bounds, RecordMode
 from pytest_jrh.engine.runner import Engine
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import init as committing
-from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.calls import STAGES
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.judges.judge import PromptJudge, judge_response
 from pytest_jrh.llm.calls import load_template, messages, parse

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.calls import Bounds, StageModel
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.stages import Bounds
 from pytest_jrh.engine import planning
 from pytest_jrh.engine.planning import Survey, plan_lines
 from pytest_jrh.llm.limits import Price

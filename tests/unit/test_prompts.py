@@ -18,9 +18,9 @@ from pytest_jrh.cases.pipeline import (
     response_for,
     verifier_response,
 )
+from pytest_jrh.core.calls import STAGES, PromptsOf
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
-from pytest_jrh.core.stages import STAGES, PromptsOf
 from pytest_jrh.core.templates import Template
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm import calls as prompts

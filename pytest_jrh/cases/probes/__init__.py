@@ -29,11 +29,11 @@ from pytest_jrh.cases.probes.probe import (
     shipped,
 )
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
+from pytest_jrh.core.calls import EDITOR, ONE_CALL, VERIFIER, Bounds
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.diffs import decisive_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, Bounds
 from pytest_jrh.core.transcript import render_transcript
 
 _OTHER_RUBRIC = Variant("other_rubric")

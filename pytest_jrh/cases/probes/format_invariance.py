@@ -168,7 +168,7 @@ def _unicode(messages: Messages, _random: Random) -> Transcript:
     return decomposed if decomposed != tuple(messages) else _in_form("NFC", messages)
 
 
-_CHANGES: dict[str, tuple[Callable[[Messages, Random], Transcript], str]] = {
+_CHANGES = {
     "json_layout": (_json_layout, "no result of a tool is JSON that another layout fits"),
     "json_keys": (_json_keys, "no JSON in it has an object with two keys"),
     "ids": (_ids, "no message and no call in it has an id"),

@@ -16,11 +16,10 @@ from random import Random
 from typing import Any, Literal
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import Complete, StageModel
+from pytest_jrh.core.calls import EDITOR, VERIFIER, Bounds, Complete, StageModel
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.core.stages import EDITOR, VERIFIER, Bounds
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
     answer_parts,
