@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import compress, islice
 
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.documents import listed
@@ -239,9 +239,12 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
     matrix = section.total.matrix
     if matrix is not None and matrix.n and len(matrix.labels) <= _MOST_LEVELS:
         rows = []
+        # No judge gives what lies between two levels, as a median of people may.
+        is_whole = [label % 1 == 0 for label in matrix.labels]
         for label, counts in zip(matrix.labels, matrix.counts, strict=True):
-            rows.append(Row(str(label), tuple(Cell(f"{count:,}") for count in counts)))
-        titles = tuple(f"judge gave {label}" for label in matrix.labels)
+            cells = tuple(Cell(f"{count:,}") for count in compress(counts, is_whole))
+            rows.append(Row(str(label), cells))
+        titles = tuple(f"judge gave {label}" for label in compress(matrix.labels, is_whole))
         yield Table("right answer", titles, tuple(rows))
     if missing := tuple(_missing(section)):
         yield Points(missing)
