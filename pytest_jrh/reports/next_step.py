@@ -42,7 +42,7 @@ def _steps(session: Session) -> Iterator[Line]:
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
-        text = "--verdict COL holds a judge against them; --settled COL names labels that end disputes"
+        text = "--verdict COL holds a judge against them, --settled COL ends disputes"
         yield Line("next", text)
     worst = worst_verdicts(session)
     if len(worst):
