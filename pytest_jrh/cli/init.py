@@ -41,15 +41,27 @@ from pytest_jrh.sources.tables import read_table
 _NO_MAP = "# map: {harmful: 1, fine: 0}         # what other words in it mean"
 
 
-def _about_labels(rows: Sequence[LabelRow], config: str) -> tuple[str, str]:
-    """The line of the config about what the words of a label file mean, and what to say of it."""
-    if {whole_number(row.label) for row in rows} == {0, 1}:
+def _meanings(
+    options: Namespace, labels: Sequence[LabelRow], table: Table | None, values: dict[str, str]
+) -> tuple[Json, str]:
+    """What the words of labels mean, where they are those of a table, and what to say of them; puts
+    the line of the config about it into the values.
+    """
+    meanings: Json = {}
+    about, label = "", options.label
+    if {whole_number(row.label) for row in labels} == {0, 1}:
         # They mean the opposite in other people's tables.
-        return (
-            f"# map: {{1: {_PASS}, 0: {_FAIL}}}   # where 1 is right",
-            f"Its labels are 0 and 1, and 1 is {_FAIL}: where it is right, set map in {config}.",
-        )
-    return _NO_MAP, ""
+        values["map"] = f"# map: {{1: {_PASS}, 0: {_FAIL}}}   # where 1 is right"
+        about = f"Its labels are 0 and 1, and 1 is {_FAIL}: where it is right, set map in "
+        about += f"{values['config']}."
+    if labels and (options.map or options.one or options.scale):
+        table = read_table(options.labels, ("label",))
+        label = column_of(table, "label")
+    if table is not None and label:
+        meanings, about = labels_in(table, label, options)
+        if meanings:
+            values["map"] = f"map: {_yaml(meanings)}"
+    return meanings, about
 
 
 def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> None:
@@ -256,8 +268,7 @@ def start_suite(options: Namespace) -> list[str]:
     # What is filled into the texts of the files, and which other files are copied.
     values = {**_values(name, log_place, runs, mode), "map": _NO_MAP}
     sources, about = dict(log_place.copies), [*runs.about]
-    judge_file = about_labels = ""
-    meanings: Json = {}
+    judge_file = ""
     if options.judge:
         of_judge, judge_file = judge_values(options.judge)
         values |= of_judge
@@ -265,21 +276,13 @@ def start_suite(options: Namespace) -> list[str]:
         lines = ["", f"  # {values['places']}", "  format:"]
         lines += [f"    {key}: {pointers}" for key, pointers in runs.format_keys.items()]
         values["input_format"] = "\n".join(lines)
-    table, label = runs.table, options.label
     if labels:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
         values["labels"] = f"path: {path}"
-        values["map"], about_labels = _about_labels(labels, values["config"])
         sources[path] = options.labels
-        if options.map or options.one or options.scale:
-            table = read_table(options.labels, ("label",))
-            label = column_of(table, "label")
-    elif label:
-        values["labels"] = f"metadata: {_yaml(label)}"
-    if table is not None and label:
-        meanings, about_labels = labels_in(table, label, options)
-        if meanings:
-            values["map"] = f"map: {_yaml(meanings)}"
+    elif options.label:
+        values["labels"] = f"metadata: {_yaml(options.label)}"
+    meanings, about_labels = _meanings(options, labels, runs.table, values)
     about.append(about_labels)
     if options.scale:
         values["scale"] = f"\nrand:\n  scale: {[*options.scale]}   # of rubrics without levels\n"

@@ -27,7 +27,6 @@ from pytest_jrh.core.errors import (
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generation_id
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Message
 from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.engine.case import labelled_case, without_labels
 from pytest_jrh.engine.provenance import origin_lines, suite_run
@@ -173,20 +172,17 @@ def _what_differs(
     except Unscored:
         # What cannot be read cannot be compared, and its case is red by itself.
         return ""
-    if run is not None and record is not None and not _are_alike(record.run.messages, run.messages):
-        return f"the text of {shown(run.run_id)} in the log is another one"
+    if run is not None and record is not None:
+        # Without secrets, as records are stored.
+        redact = Redactor(secrets_of(os.environ)).value
+        if redact(json_value(record.run.messages)) != redact(json_value(run.messages)):
+            return f"the text of {shown(run.run_id)} in the log is another one"
     if case is None or case_digest(case) == result.case_digest:
         return ""
     if not is_disputed and content_digest(case) != result.extra.content:
         return "its text or that of its rubric is another one"
     label = "disputed" if is_disputed else result.label
     return f"its label was {label}, and is {case.expected}"
-
-
-def _are_alike(messages: Sequence[Message], log_messages: Sequence[Message]) -> bool:
-    """Whether messages are equal but for secrets, without which they are stored."""
-    redactor = Redactor(secrets_of(os.environ))
-    return bool(redactor.value(json_value(messages)) == redactor.value(json_value(log_messages)))
 
 
 def _update_command(

@@ -89,7 +89,7 @@ def is_chat(value: Any) -> bool:
 def listed_parts(content: Any) -> list[Any]:
     """The parts of a content; a text is one."""
     if isinstance(content, str):
-        return [block_of("text", content)]
+        return [content]
     return content or []
 
 
@@ -357,15 +357,15 @@ class _Reader:
         sdk_parts = sdk_parts_of(turn)
         if sdk_parts is not None:
             for step in steps_of(turn, sdk_parts):
-                self._add(step, str(_ROLES.get(step["role"], step["role"])))
+                self._add(step)
             return
         for key in _NOT_CONTENT:
             if "content" not in turn and turn.get(key):
                 raise DamagedError(f"has {key} in place of content")
-        self._add(turn, _ROLES.get(role, role))
+        self._add(turn)
 
-    def _add(self, turn: Json, role: str) -> None:
-        content = turn.get("content")
+    def _add(self, turn: Json) -> None:
+        role, content = _ROLES.get(turn["role"], turn["role"]), turn.get("content")
         if role == "tool" and not has_results(content):
             self._add_result(turn, turn.get("tool_call_id"), content)
             return
