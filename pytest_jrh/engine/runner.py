@@ -21,10 +21,11 @@ from collections.abc import (
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import Progress
+from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
 from pytest_jrh.core.files import relative_path
@@ -56,6 +57,8 @@ _MEANWHILE = 0.25
 _BETWEEN_CANCELLATIONS = 0.1
 _CANCELLATIONS = 20
 _MOST_BASES = 512
+# Cases of a replay.
+_TOGETHER = 100
 # In columns.
 _LONGEST_CAUSE = 1_000
 
@@ -81,6 +84,10 @@ class CaseRunner:
         # computes, another has the call's place. With one call at a time it is one case at a time
         # too.
         asks = any(settings.modes(ready) != ("none", "none") for ready in suites.values())
+        runs_code = any(
+            judge.runs_code for ready in suites.values() for judge in ready.judges.values()
+        )
+        self.only_computes = not asks and not runs_code and settings.review is None
         most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(most_at_work)
         self.calls = Calls(settings, self._is_stopping)
@@ -92,7 +99,8 @@ class CaseRunner:
         self.printed: dict[CaseSpec, Printed] = {}
         self.wrong_cases: dict[CaseSpec, WrongCase] = {}
         self._finalized: asyncio.Task[None] | None = None
-        self.progress = Progress(0, 0)
+        self.done = 0
+        self.spending = Spending()
 
     def _is_stopping(self) -> bool:
         return self._stopping or self._settings.is_orphan()
@@ -100,7 +108,6 @@ class CaseRunner:
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
         self._pending.update(future for _, future in announced)
-        self.progress = replace(self.progress, total=self.progress.total + len(announced))
         try:
             if self._settings.review is not None:
                 # Derived cases are not shown: the case that they are derived from is.
@@ -159,8 +166,8 @@ class CaseRunner:
             with printed.keeping():
                 attempt, judging = self._begun(spec)
                 result = await self._result(attempt, judging)
-            done, spending = self.progress, result.spending.all
-            self.progress = Progress(done.done + 1, done.total, done.spending + spending)
+            self.done += 1
+            self.spending += result.spending.all
             if future.done():
                 # By the end of the session.
                 self.unfinished.append(result)
@@ -364,10 +371,16 @@ def _clean(why: Why, redactor: Redactor) -> Why:
 class Engine:
     """Runs a session's specs in order: `start` announces them, `result` waits for one, which is run
     then if it was not announced, and `stop` ends it.
+
+    Where its thread only computes, as in a replay of judges that are prompts, it does so while the
+    main thread waits: in turns, some cases at a time, both take less time than side by side.
     """
 
     def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
         self._futures: dict[CaseSpec, Future[CaseResult]] = {}
+        # Announced, and not yet set to work.
+        self._unfed: dict[CaseSpec, Future[CaseResult]] = {}
+        self._announced = 0
         self._runner = CaseRunner(suites, settings)
         self._ends_session = settings.ends_session
         self._ended = False
@@ -383,9 +396,20 @@ class Engine:
         """Set these specs to work in order; those already announced are left as they are."""
         fresh = {spec: Future[CaseResult]() for spec in specs if spec not in self._futures}
         self._futures |= fresh
+        self._unfed |= fresh
+        self._announced += len(fresh)
         if not self._thread.is_alive():
             self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
+        if not self._runner.only_computes:
+            self._feed(len(fresh))
+
+    def _feed(self, count: int) -> list[Future[CaseResult]]:
+        """Set the next cases to work."""
+        fed = list(islice(self._unfed.items(), count))
+        for spec, _ in fed:
+            del self._unfed[spec]
+        asyncio.run_coroutine_threadsafe(self._runner.feed(fed), self._loop)
+        return [future for _, future in fed]
 
     @property
     def unreported(self) -> list[CaseResult]:
@@ -397,7 +421,7 @@ class Engine:
     @property
     def progress(self) -> Progress:
         """How far the cases are that were set to work."""
-        return self._runner.progress
+        return Progress(self._runner.done, self._announced, self._runner.spending)
 
     def result(self, spec: CaseSpec, meanwhile: Callable[[], object] = bool) -> CaseResult:
         """Wait for the result of a spec, as `wait` does, and print what its code has printed;
@@ -420,10 +444,10 @@ class Engine:
         """Wait for the end of a spec or the engine, calling `meanwhile` a few times a second."""
         if spec not in self._futures:
             self.start([spec])
-        future = self._futures[spec]
-        if future.done():
-            return
-        while not wait([future], timeout=_MEANWHILE).done and self._thread.is_alive():
+        awaited = [self._futures[spec]]
+        while spec in self._unfed:
+            awaited = self._feed(_TOGETHER)
+        while wait(awaited, timeout=_MEANWHILE).not_done and self._thread.is_alive():
             meanwhile()
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:

@@ -111,6 +111,21 @@ def test_an_interrupt_of_a_client_ends_every_wait_at_once(bench: Bench) -> None:
     engine.stop()
 
 
+def test_a_replay_runs_some_cases_ahead_of_those_that_are_waited_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_jrh.engine.runner._TOGETHER", 3)
+    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("none", []))
+    engine.start(bench.specs)
+    done = []
+    for number in (0, 2, 7, 5, 1, 3, 4, 6):
+        assert engine.result(bench.specs[number]).outcome == "unrecorded"
+        done.append(engine.progress.done)
+    engine.stop()
+    assert done == [3, 3, 8, 8, 8, 8, 8, 8]
+    assert engine.progress.total == len(bench.specs) == 8
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
     # Of its own, since what the loop leaves unfinished goes on holding the locks of its cassettes.
