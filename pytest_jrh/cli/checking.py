@@ -41,7 +41,7 @@ from pytest_jrh.sources.verdicts import (
     cases_of,
     refuse_strangers,
 )
-from pytest_jrh.stats.annotators import Votes
+from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
@@ -305,5 +305,6 @@ def _votes(results: TableResults) -> Votes | None:
     for case in results.table.cases.values():
         if case.votes.keys() - {""}:
             key = (results.rubric(case), case.key.case, case.key.epoch)
-            cases.append((key, case.cluster or case.key.case, case.label, case.votes))
-    return Votes.of(cases, results.table.values.scale) if cases else None
+            cluster = case.cluster or case.key.case
+            cases.append(VotedCase(key, cluster, case.label, case.votes))
+    return Votes(cases, results.table.values.scale) if cases else None

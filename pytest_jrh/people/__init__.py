@@ -20,7 +20,7 @@ from pytest_jrh.core.runs import LabelKey, Labels, RunKey, majority
 from pytest_jrh.core.skips import MADE
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.stats.annotators import Votes
+from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.people import (
     AgainstPeople,
     VerifierAgainstPeople,
@@ -121,8 +121,9 @@ def _votes(suite: Suite, labels: Labels, clusters: Mapping[RunKey, str | None]) 
         people = [source.annotator for source in label.sources]
         if any(people):
             cluster = clusters.get(key[1:]) or key[1]
-            cases.append((key, cluster, label.value, dict(zip(people, label.votes, strict=True))))
-    return Votes.of(cases, suite.scale) if cases else None
+            votes = dict(zip(people, label.votes, strict=True))
+            cases.append(VotedCase(key, cluster, label.value, votes))
+    return Votes(cases, suite.scale) if cases else None
 
 
 def is_same(model: str, verifier: str) -> bool:

@@ -4,6 +4,7 @@ disputed, and how the labels of a table without verdicts are spread.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from pytest_jrh.core.documents import listed
@@ -42,16 +43,18 @@ def agreement_text(agreement: Agreement) -> str:
 def people_answer(session: Session, suite: str) -> Iterator[Block]:
     """How far people agree, and judges with them, in a line; of labels alone their spread."""
     people = session.people.get(suite)
-    if people is not None and people.agreement.raw.value is not None:
-        text = f"people agree with each other in {people.agreement.raw.value:.0%}"
+    if people is not None:
+        text = f"people agree with each other in {percent(people.agreement.raw.value)}"
         for judge, beside in people.judges.items():
-            if beside.agreement.value is not None:
-                name = one_line(judge or THE_JUDGE)
-                text += f", {name} with them in {beside.agreement.value:.0%}"
+            text += f", {one_line(judge or THE_JUDGE)} with them in "
+            text += percent(beside.agreement.value)
         yield Sentence(text)
     votes = session.grounds_of(suite).votes
     if votes is not None and not session.results:
-        rows = [Row(word, (Cell(f"{number:,}"),)) for word, number in votes.spread.items()]
+        rows = []
+        labels = Counter(votes.word(case.label) for case in votes.cases)
+        for label, number in labels.most_common():
+            rows.append(Row(label, (Cell(f"{number:,}"),)))
         yield Table("label", ("cases",), tuple(rows))
 
 
@@ -59,13 +62,15 @@ def disputed_cases(session: Session) -> Iterator[Cases]:
     """The cases of which at most half of all people say one thing, with what they say."""
     for suite, grounds in session.grounds.items():
         votes = grounds.votes
-        if votes is None or not votes.disputed.any():
+        if votes is None or not votes.disputed:
             continue
         cases = []
-        for (rubric, run, _), said in votes.disputes(MOST_ON_PAGE):
+        for number in votes.disputed[:MOST_ON_PAGE]:
+            (rubric, run, _), _, _, of_people = votes.cases[number]
             name = f"{run}, {rubric}" if session.has_rubrics else run
-            cases.append(NamedCase(name, listed(said, _MOST_VOTES)))
-        unnamed = int(votes.disputed.sum()) - len(cases)
+            texts = [f"{person}: {votes.word(vote)}" for person, vote in of_people.items()]
+            cases.append(NamedCase(name, listed(texts, _MOST_VOTES)))
+        unnamed = len(votes.disputed) - len(cases)
         title = f"{session.prefix(suite)}disputed"
         yield Cases(title, tuple(cases), "warning", _MOST_NAMED, unnamed)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 from xml.etree import ElementTree
 
 from pytest_jrh.core.documents import Json
@@ -19,13 +21,13 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
-from pytest_jrh.stats.annotators import BesidePeople, People
+from pytest_jrh.stats.annotators import People
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
-from pytest_jrh.stats.statistics import JudgePair, Panel, Statistics
+from pytest_jrh.stats.statistics import Panel, Statistics
 from pytest_jrh.stats.verdicts import Verdicts
 
 
@@ -54,7 +56,8 @@ class JsonReport(Report):
                 "shown": [asdict(count) for count in counts if count.turns],
             }
             if people := session.people.get(suite):
-                figures["people"] = _beside_data(people.judges[judge])
+                beside = people.judges[judge]
+                figures["people"] = asdict(beside, dict_factory=_with_intervals)
             if probabilities := session.probabilities.get((suite, judge)):
                 data = probability_data(probabilities)
                 figures["probabilities"] = {**data, "error": session.error}
@@ -182,22 +185,23 @@ def decision_data(decision: Decision | None) -> Json | None:
 
 def panel_data(panel: Panel) -> Json:
     """How the judges of a panel agree, and the cases on which they have no majority."""
+    pairs = []
+    for pair in panel.pairs:
+        pairs.append(
+            {
+                "judges": pair.judges,
+                "agreement": share_data(pair.agreement),
+                "kappa": _figure(pair.kappa),
+                "agreement_interval": bounds_data(pair.agreement),
+                "kappa_interval": bounds_data(pair.kappa),
+            }
+        )
     return {
         "judges": panel.judges,
         "accuracy_over_all": share_data(panel.accuracy),
         "intervals": {"accuracy_over_all": bounds_data(panel.accuracy)},
-        "pairs": [*map(_pair_data, panel.pairs)],
+        "pairs": pairs,
         "without_majority": panel.without_majority,
-    }
-
-
-def _pair_data(pair: JudgePair) -> Json:
-    return {
-        "judges": pair.judges,
-        "agreement": share_data(pair.agreement),
-        "kappa": _figure(pair.kappa),
-        "agreement_interval": bounds_data(pair.agreement),
-        "kappa_interval": bounds_data(pair.kappa),
     }
 
 
@@ -207,20 +211,16 @@ def people_data(people: People | None) -> Json | None:
         return None
     return {
         "people": people.votes.person.names,
-        "disputed": int(people.votes.disputed.sum()),
-        "agreement": _rate(people.agreement.raw),
-        "alpha": _rate(people.agreement.alpha),
-        "pairs": [*map(_pair_data, people.pairs)],
+        "disputed": len(people.votes.disputed),
+        **asdict(people.agreement, dict_factory=_with_intervals),
+        "pairs": [asdict(pair, dict_factory=_with_intervals) for pair in people.pairs],
     }
 
 
-def _beside_data(beside: BesidePeople) -> Json:
-    held = beside.alt_test
-    return {
-        "agreement": _rate(beside.agreement),
-        "by_votes": {title: _rate(figure) for title, figure in beside.by_votes.items()},
-        "alt_test": held and {**asdict(held), "advantage": _rate(held.advantage)},
-    }
+def _with_intervals(items: Sequence[tuple[str, Any]]) -> Json:
+    """The fields of a data class, of a figure as those of other shares."""
+    values = dict(items)
+    return _rate(Estimate(**values)) if "why" in values else values
 
 
 def _scale_data(statistics: Statistics, scale: Scale) -> Json | None:

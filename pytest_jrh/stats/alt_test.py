@@ -35,8 +35,8 @@ class AltTest:
     often it is as near to the others as a person is, or nearer, in the mean of people.
     """
 
-    people: tuple[str, ...]
-    matched: Mapping[float, tuple[str, ...]]
+    people: Sequence[str]
+    matched: Mapping[float, Sequence[str]]
     advantage: Estimate
 
 
@@ -45,14 +45,12 @@ def alt_test(
 ) -> AltTest | None:
     """Hold a judge against people; None with fewer than three of them, or 30 cases of two.
 
-    `judge` and `clusters` are by case, the judge's answer nan where it gave none; each vote has its
-    `case`, its `person` and its `answer`.
+    `judge` and `clusters` are by case; each vote has its `case`, which the judge has judged, its
+    `person` and its `answer`.
     """
-    of_several = np.bincount(case, minlength=len(judge)) > 1
-    known = of_several[case] & ~np.isnan(judge[case])
-    case, person, answer = case[known], Coded.of(person[known].values), answer[known]
-    people = person.names
-    if len(people) < _FEWEST_PEOPLE or len(np.unique(case)) < _FEWEST_CASES:
+    of_several = np.bincount(case, minlength=1)[case] > 1
+    case, person, answer = case[of_several], Coded.of(person[of_several].values), answer[of_several]
+    if len(person.names) < _FEWEST_PEOPLE or len(np.unique(case)) < _FEWEST_CASES:
         return None
     values, codes = np.unique([answer, judge[case]], return_inverse=True)
     of_person, of_judge = codes.reshape(2, -1)
@@ -60,34 +58,33 @@ def alt_test(
     # How far an answer is from those of all people of a case, and so from those of the others.
     given = np.zeros((len(judge), len(values)))
     np.add.at(given, (case, of_person), 1)
-    losses = given @ distances
-    judge_loss = losses[case, of_judge] - distances[of_judge, of_person]
-    person_loss = losses[case, of_person]
-    is_as_near = judge_loss <= person_loss
-    differences = (person_loss <= judge_loss).astype(float) - is_as_near
-    in_order = differences[np.argsort(person.codes, kind="stable")]
+    losses = (given @ distances)[case]
+    votes = np.arange(len(case))
+    judge_loss = losses[votes, of_judge] - distances[of_judge, of_person]
+    rise = judge_loss - losses[votes, of_person]
+    # 1 where the person alone is nearer, -1 where the judge alone is.
+    in_order = np.sign(rise)[np.argsort(person.codes, kind="stable")]
     by_person = np.split(in_order, np.cumsum(np.bincount(person.codes))[:-1])
     matched = {}
     for tolerance in TOLERANCES:
-        p_values = [_p_value(of_one, tolerance) for of_one in by_person]
-        matched[tolerance] = tuple(compress(people, _rejected(p_values)))
+        p_values = [_p_value(differences - tolerance) for differences in by_person]
+        matched[tolerance] = [*compress(person.names, _rejected(p_values))]
     # However many cases somebody has, all count alike.
-    weights = len(case) / len(people) / person.sizes
-    advantage = estimate_mean(is_as_near, clusters[case], weights=weights)
-    return AltTest(tuple(people), matched, advantage)
+    weights = len(case) / len(by_person) / person.sizes
+    return AltTest(person.names, matched, estimate_mean(rise <= 0, clusters[case], weights=weights))
 
 
-def _p_value(differences: Floats, tolerance: float) -> float:
-    """How likely the mean is to be so low where the judge is behind by the tolerance: by the paired
-    t-test, and of few cases by the signed ranks (Wilcoxon 1945, Biometrics Bull 1:80-83).
+def _p_value(values: Floats) -> float:
+    """How likely the mean is to be so low if it is 0: by the paired t-test, and of few cases by the
+    signed ranks (Wilcoxon 1945, Biometrics Bull 1:80-83).
     """
-    rest, n = differences - tolerance, len(differences)
+    n = len(values)
     if n < _FEWEST_CASES:
-        return _signed_ranks(rest)
-    deviation = rest.std(ddof=1)
+        return _signed_ranks(values)
+    deviation = values.std(ddof=1)
     if not deviation:
-        return float(rest[0] >= 0)
-    return t_tail(-rest.mean() / deviation * math.sqrt(n), n - 1)
+        return float(values[0] >= 0)
+    return t_tail(-values.mean() / deviation * math.sqrt(n), n - 1)
 
 
 def _signed_ranks(values: Floats) -> float:
@@ -106,9 +103,8 @@ def _rejected(p_values: Sequence[float]) -> list[bool]:
     """Which hypotheses are rejected so that few of these are true, however they depend on each
     other (Benjamini and Yekutieli 2001, Ann Stat 29:1165-1188).
     """
-    in_order = sorted(p_values)
-    each = (
-        _FALSE_DISCOVERIES / len(in_order) / sum(1 / rank for rank in range(1, len(in_order) + 1))
-    )
-    bound = max((p for rank, p in enumerate(in_order, 1) if p <= rank * each), default=-1.0)
+    ranks = np.arange(1, len(p_values) + 1)
+    limits = _FALSE_DISCOVERIES * ranks / len(ranks) / (1 / ranks).sum()
+    in_order = np.sort(p_values)
+    bound = in_order[in_order <= limits].max(initial=-1)
     return [p <= bound for p in p_values]

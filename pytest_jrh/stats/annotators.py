@@ -5,103 +5,96 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import NOT_APPLICABLE, Scale, as_level
+from pytest_jrh.core.scales import NOT_APPLICABLE, Scale
 from pytest_jrh.stats.alt_test import AltTest, alt_test
 from pytest_jrh.stats.intervals import Estimate, estimate, estimate_kappa, estimate_mean
 from pytest_jrh.stats.statistics import JudgePair, judge_pairs
-from pytest_jrh.stats.verdicts import Bools, Coded, Floats, Ints, Verdicts, numbered
+from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, numbered
 
 THE_JUDGE = "the judge"
 _MOST_PEOPLE = 10
 """So many are held against each other in pairs, those with the most labels."""
 
 
-@dataclass(frozen=True, eq=False)
-class Votes:
-    """What people say of cases: a row for each vote, with the number of its `case`, its `person`,
-    and its `answer` on the scale, nan where that is no label. `keys`, `clusters` and the `labels`
-    that count, nan for none, are by case.
+class VotedCase(NamedTuple):
+    """What people say of a case, None for no label, and the label that counts, None where there is
+    none. The `key` is the rubric, the run and the epoch.
     """
 
-    keys: tuple[Any, ...]
-    clusters: Ints
-    labels: Floats
-    case: Ints
-    person: Coded[Any]
-    answer: Floats
+    key: Any
+    cluster: Hashable
+    label: int | None
+    votes: Mapping[Any, int | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """What people say of cases, and in columns of all votes whose they are, which case they are
+    about, by its number, and the answer, nan where that is no label.
+    """
+
+    cases: Sequence[VotedCase]
     scale: Scale
 
-    @classmethod
-    def of(
-        cls,
-        cases: Sequence[tuple[Hashable, Hashable, int | None, Mapping[Any, int | None]]],
-        scale: Scale,
-    ) -> Votes:
-        """The votes of cases, each with its key, its cluster, its label, and what people say."""
-        keys, clusters, labels, votes = zip(*cases, strict=True) if cases else ((),) * 4
-        of_people = Coded.of(person for of_case in votes for person in of_case)
-        answers = [answer for of_case in votes for answer in of_case.values()]
-        case = np.repeat(np.arange(len(keys)), np.array([*map(len, votes)], np.int64))
-        codes = numbered(clusters)
-        return cls(
-            keys, codes, _numbers(labels, scale), case, of_people, _numbers(answers, scale), scale
-        )
+    @cached_property
+    def person(self) -> Coded[Any]:
+        """Who says it."""
+        return Coded.of(person for case in self.cases for person in case.votes)
 
-    @property
-    def known(self) -> Bools:
-        """Which votes are for a label."""
-        return ~np.isnan(self.answer)
+    @cached_property
+    def case(self) -> Ints:
+        """Of which case."""
+        return np.repeat(np.arange(len(self.cases)), self.sizes)
+
+    @cached_property
+    def answer(self) -> Floats:
+        """What they say."""
+        return self.numbers(vote for case in self.cases for vote in case.votes.values())
 
     @property
     def sizes(self) -> Ints:
         """How many people voted on each case."""
-        return np.bincount(self.case, minlength=len(self.keys))
+        return np.array([len(case.votes) for case in self.cases], np.int64)
 
-    @property
-    def disputed(self) -> Bools:
+    @cached_property
+    def clusters(self) -> Ints:
+        """The cluster of each case."""
+        return numbered(case.cluster for case in self.cases)
+
+    @cached_property
+    def disputed(self) -> list[int]:
         """Which cases have no label, as at most half of those who voted say one thing."""
-        without = np.bincount(self.case, ~self.known, len(self.keys))
-        disputed: Bools = np.isnan(self.labels) & (2 * without <= self.sizes)
+        disputed = []
+        for number, case in enumerate(self.cases):
+            votes = [*case.votes.values()]
+            if case.label is None and 2 * votes.count(None) <= len(votes):
+                disputed.append(number)
         return disputed
 
-    def disputes(self, most: int) -> list[tuple[Any, list[str]]]:
-        """The keys of the first disputed cases, and what each person says of them."""
-        disputes = []
-        for number in np.flatnonzero(self.disputed)[:most]:
-            rows = np.flatnonzero(self.case == number)
-            votes = zip(self.person[rows].values, self.answer[rows], strict=True)
-            said = [f"{person}: {self._word(answer)}" for person, answer in votes]
-            disputes.append((self.keys[number], said))
-        return disputes
+    def word(self, answer: int | None) -> str:
+        """What an answer is called."""
+        return "no label" if answer is None else self.scale.word(answer)
 
-    @property
-    def spread(self) -> dict[str, int]:
-        """How many cases have each label, in words."""
-        labels, numbers = np.unique(self.labels, return_counts=True)
-        return dict(zip(map(self._word, labels), numbers.tolist(), strict=True))
-
-    def _word(self, answer: float) -> str:
-        return "no label" if np.isnan(answer) else self.scale.word(as_level(answer))
+    def numbers(self, answers: Iterable[int | None]) -> Floats:
+        """Answers as numbers; among levels n/a has no place."""
+        numbers = np.array([*answers], float)
+        if self.scale.is_ordered:
+            numbers[numbers == NOT_APPLICABLE] = math.nan
+        return numbers
 
     def counts(self, values: Floats) -> Floats:
-        """How many people give each case each of these values, which are ascending."""
-        places = self.case[self.known] * len(values)
-        places += np.searchsorted(values, self.answer[self.known])
-        counts = np.bincount(places, minlength=len(self.keys) * len(values))
-        return counts.reshape(len(self.keys), len(values)).astype(float)
-
-
-def _numbers(answers: Iterable[int | None], scale: Scale) -> Floats:
-    """Answers as numbers; among levels n/a has no place."""
-    numbers = np.array([*answers], float)
-    if scale.is_ordered:
-        numbers[numbers == NOT_APPLICABLE] = math.nan
-    return numbers
+        """How many people give each case each of these values."""
+        counts = np.zeros((len(self.cases), len(values)))
+        for place, value in enumerate(values):
+            counts[:, place] = np.bincount(self.case, self.answer == value, len(counts))
+        return counts
 
 
 @frozen
@@ -119,24 +112,23 @@ def agreement(votes: Votes) -> Agreement:
     disagreement (Krippendorff 2004, Content Analysis, ch. 11), with the nominal or the ordinal
     difference; a case with m labels counts m / (m - 1) for each of its pairs.
     """
-    counts = votes.counts(np.unique(votes.answer[votes.known]))
+    counts = votes.counts(_different(votes.answer))
     of_several = counts.sum(axis=1) > 1
+    if not of_several.any():
+        missing = Estimate(why="no case has labels of two people")
+        return Agreement(missing, missing)
     counts, clusters = counts[of_several], votes.clusters[of_several]
-    others = counts.sum(axis=1, keepdims=True) - 1
-    raw = estimate_mean((counts * (counts - 1) / others).sum(axis=1) / (others[:, 0] + 1), clusters)
-    return Agreement(raw, _alpha(counts, counts / others, clusters, votes.scale))
-
-
-def _alpha(counts: Floats, weights: Floats, clusters: Ints, scale: Scale) -> Estimate:
-    """Alpha as a figure of sums over cases: of each one's disagreement, with the differences as
-    they are, and of its counts, on which ordinal differences depend, too.
-    """
+    sizes = counts.sum(axis=1)
+    weights = counts / (sizes - 1)[:, None]
+    raw = estimate_mean((weights * (counts - 1)).sum(axis=1) / sizes, clusters)
+    # Alpha is one of sums over cases: of each one's disagreement, with the differences as they are,
+    # and of its counts, on which ordinal differences depend, too.
     together = counts.T @ weights - np.diag(weights.sum(axis=0))
-    differences = _differences(counts.sum(axis=0), scale)
+    differences = _differences(counts.sum(axis=0), votes.scale)
 
     def alpha(sums: Any) -> Any:
         margins = np.array(sums[1:])
-        moved = _differences(margins, scale)
+        moved = _differences(margins, votes.scale)
         by_chance = margins @ moved @ margins
         if not by_chance:
             return math.nan
@@ -145,12 +137,14 @@ def _alpha(counts: Floats, weights: Floats, clusters: Ints, scale: Scale) -> Est
 
     rows = np.column_stack([(counts @ differences * weights).sum(axis=1), counts])
     # One of those who vote on a case says otherwise.
-    turned = np.zeros((2, rows.shape[1]))
-    if len(rows):
-        turned[:, 0] = 2 * differences[0, -1]
-        turned[[0, 1], [1, -1]] = counts.sum() / len(counts) - 1
-        turned[[0, 1], [-1, 1]] = 1
-    return estimate(rows, clusters, alpha, turned, span=(-1.0, 1.0))
+    turned = np.zeros((1, rows.shape[1]))
+    turned[0, [0, 1]] = 2 * differences[0, -1], sizes.mean() - 1
+    turned[0, -1] += 1
+    return Agreement(raw, estimate(rows, clusters, alpha, turned, span=(-1.0, 1.0)))
+
+
+def _different(answers: Floats) -> Floats:
+    return np.unique(answers[~np.isnan(answers)])
 
 
 def _differences(margins: Floats, scale: Scale) -> Floats:
@@ -185,59 +179,62 @@ class People:
     votes: Votes
     agreement: Agreement
     judges: Mapping[str, BesidePeople]
-    pairs: tuple[JudgePair, ...]
+    pairs: Sequence[JudgePair]
 
 
 def people_beside(votes: Votes, judges: Mapping[str, Verdicts]) -> People:
     """Hold people against each other, and judges, by their names, against them."""
-    places = {key: place for place, key in enumerate(votes.keys)}
-    names, columns = [judge or THE_JUDGE for judge in judges], []
-    for verdicts in judges.values():
-        scores: list[int | None] = [None] * len(places)
-        for rubric, run, score in verdicts.kinds("rubric", "run", "score").names:
-            if (rubric, *run) in places:
-                scores[places[rubric, *run]] = score
-        columns.append(_numbers(scores, votes.scale))
-    beside = {judge: _beside(votes, scores) for judge, scores in zip(judges, columns, strict=True)}
-    numbers = np.bincount(votes.person.codes, votes.known)
-    for code in sorted(np.argsort(-numbers, kind="stable")[:_MOST_PEOPLE]):
-        names.append(votes.person.names[code])
-        columns.append(np.full(len(places), math.nan))
+    names, columns, beside = [], [], {}
+    for judge, verdicts in judges.items():
+        by_key = {}
+        for test, rubric, run, score in verdicts.kinds("test", "rubric", "run", "score").names:
+            if KINDS[test].is_labelled:
+                by_key[rubric, *run] = score
+        scores = votes.numbers(by_key.get(case.key) for case in votes.cases)
+        beside[judge] = _beside(votes, scores)
+        names.append(judge or THE_JUDGE)
+        columns.append(scores)
+    labels = np.bincount(votes.person.codes, ~np.isnan(votes.answer))
+    for code in sorted(np.argsort(-labels, kind="stable")[:_MOST_PEOPLE]):
         is_of_one = votes.person.codes == code
+        names.append(votes.person.names[code])
+        columns.append(np.full(len(votes.cases), math.nan))
         columns[-1][votes.case[is_of_one]] = votes.answer[is_of_one]
-    pairs = judge_pairs(
-        names,
-        np.column_stack(columns),
-        votes.clusters,
-        is_ordered=votes.scale.is_ordered,
-        judges=len(judges),
-    )
+    is_ordered = votes.scale.is_ordered
+    scores = np.column_stack(columns)
+    pairs = judge_pairs(names, scores, votes.clusters, is_ordered=is_ordered, judges=len(judges))
     return People(votes, agreement(votes), beside, pairs)
 
 
 def _beside(votes: Votes, scores: Floats) -> BesidePeople:
     """One judge, of which the scores are by case, beside people."""
-    is_known = votes.known & ~np.isnan(scores[votes.case])
+    is_known = ~np.isnan(votes.answer + scores[votes.case])
     case, answer = votes.case[is_known], votes.answer[is_known]
-    sizes = np.bincount(case)
-    judged = np.flatnonzero(sizes)
-    agreeing = np.bincount(case, scores[case] == answer)[judged] / sizes[judged]
-    person, clusters = votes.person[is_known], votes.clusters
-    held = alt_test(scores, case, person, answer, clusters, ordered=votes.scale.is_ordered)
-    return BesidePeople(estimate_mean(agreeing, clusters[judged]), held, _by_votes(votes, scores))
+    # Each case counts alike, however many people say something of it.
+    agreeing = estimate_mean(
+        scores[case] == answer, votes.clusters[case], weights=1 / np.bincount(case)[case]
+    )
+    held = alt_test(
+        scores,
+        case,
+        votes.person[is_known],
+        answer,
+        votes.clusters,
+        ordered=votes.scale.is_ordered,
+    )
+    return BesidePeople(agreeing, held, _by_votes(votes, scores))
 
 
 def _by_votes(votes: Votes, scores: Floats) -> dict[str, Estimate]:
     """The figures of a judge over all cases, where a disputed one counts for each label by the
     share of its votes.
     """
-    disputed = votes.disputed & ~np.isnan(scores)
-    if votes.scale.is_ordered or not disputed.any():
+    disputed = votes.disputed
+    if votes.scale.is_ordered or np.isnan(scores[disputed]).all():
         return {}
-    values = np.unique(
-        np.concatenate([votes.answer[votes.known], votes.labels[~np.isnan(votes.labels)]])
-    )
-    weights = (votes.labels[:, None] == values).astype(float)
+    labels = votes.numbers(case.label for case in votes.cases)
+    values = _different(np.concatenate([votes.answer, labels]))
+    weights = (labels[:, None] == values).astype(float)
     weights[disputed] = votes.counts(values)[disputed] / votes.sizes[disputed, None]
     case, place = np.nonzero(weights * ~np.isnan(scores)[:, None])
     pairs = np.column_stack([values[place], scores[case]])

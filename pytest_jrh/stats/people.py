@@ -24,7 +24,7 @@ from pytest_jrh.core.runs import LabelKey, majority
 from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.annotators import Agreement, Votes, agreement
+from pytest_jrh.stats.annotators import Agreement, VotedCase, Votes, agreement
 from pytest_jrh.stats.intervals import Clusters, Estimate, estimate, estimate_share
 from pytest_jrh.stats.statistics import share_of
 from pytest_jrh.stats.verdicts import Floats, Verdicts
@@ -253,9 +253,9 @@ def verifier_against_people(
     made = {made_case_id(result): result for result in results}
     digests = dict.fromkeys(digest_of(result) for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
-    by_place = [(key, key, None, dict(enumerate(of_case))) for key, of_case in votes.items()]
+    cases = [VotedCase(key, key, None, dict(enumerate(said))) for key, said in votes.items()]
     scale = next((result.scale for result in made.values()), BINARY)
-    reviewers = agreement(Votes.of(by_place, scale))
+    reviewers = agreement(Votes(cases, scale))
     looked = [
         result
         for result in made.values()

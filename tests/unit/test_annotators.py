@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pytest_jrh.__main__ import main
+from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.scales import BINARY, Scale, classed, numbered
 from pytest_jrh.stats.alt_test import AltTest, alt_test
-from pytest_jrh.stats.annotators import Agreement, Votes, agreement
+from pytest_jrh.stats.annotators import Agreement, VotedCase, Votes, agreement
 from pytest_jrh.stats.verdicts import Coded
 
 stats = pytest.importorskip("scipy.stats")
@@ -24,8 +28,8 @@ Units = Sequence[Sequence[int]]
 def agreement_on(units: Units, scale: Scale) -> Agreement:
     cases = []
     for number, unit in enumerate(units):
-        cases.append((number, number, None, dict(enumerate(unit))))
-    return agreement(Votes.of(cases, scale))
+        cases.append(VotedCase(number, number, None, dict(enumerate(unit))))
+    return agreement(Votes(cases, scale))
 
 
 # Krippendorff 2011, Computing Krippendorff's Alpha-Reliability, section C: 4 observers, 12 units.
@@ -178,16 +182,114 @@ def test_of_few_cases_ranks_are_summed() -> None:
     """Of forty cases two people have all, and the third has twelve."""
     said = people_who(np.random.default_rng(4), 40, {"judge": 0.2, "ann": 0.2, "bo": 0.2}, 2)
     judge = said.pop("judge").astype(float)
-    third = np.full(40, math.nan)
-    third[:12] = judge[:12]
     people = Coded.of(["ann"] * 40 + ["bo"] * 40 + ["cy"] * 12)
     case = np.concatenate([np.arange(40), np.arange(40), np.arange(12)])
     answers = np.concatenate([said["ann"], said["bo"], judge[:12]])
-    arguments = (judge, case, people, answers, np.arange(40))
-    found = alt_test(*arguments, ordered=False)
+
+    def of_first(cases: int) -> AltTest | None:
+        is_first = case < cases
+        votes = case[is_first], people[is_first], answers[is_first]
+        return alt_test(judge, *votes, np.arange(40), ordered=False)
+
+    found = of_first(40)
     assert found is not None
     # Twelve ties: each choice of signs but one has a higher sum.
     assert exact_ranks(np.full(12, -0.2)) == 2**-12
     assert "cy" in found.matched[0.2]
-    judge[11:] = math.nan
-    assert alt_test(*arguments, ordered=False) is None
+    assert of_first(29) is None
+
+
+# Tables of several people.
+
+ROWS = [
+    {"case": "a", "ann": 1, "bo": 1, "cy": 0, "judge": 1, "final": ""},
+    {"case": "b", "ann": 1, "bo": 0, "cy": "n/a", "judge": 0, "final": 0},
+    {"case": "c", "ann": 0, "bo": 0, "cy": "", "judge": 0, "final": ""},
+    {"case": "d", "ann": 1, "bo": "n/a", "cy": "n/a", "judge": 1, "final": ""},
+]
+PEOPLE = ["ann", "bo", "cy"]
+
+
+def wide(**settings: Any) -> CheckedTable:
+    return check_table(ROWS, label=PEOPLE, map={"n/a": ""}, one="violated", **settings)
+
+
+def labels_of(checked: CheckedTable) -> list[int | None]:
+    return [case.label for case in checked.table.cases.values()]
+
+
+def test_a_column_a_person_is_as_a_row_a_person() -> None:
+    long = []
+    for row in ROWS:
+        for person in PEOPLE:
+            values = {name: row[name] for name in ("case", "judge")}
+            long.append({**values, "who": person, "said": row[person]})
+    of_rows = check_table(
+        long, label="said", annotator="who", verdict="judge", map={"n/a": ""}, one="violated"
+    )
+    of_columns = wide()
+    assert labels_of(of_columns) == labels_of(of_rows) == [1, None, 0, None]
+    [one], [other] = (of.session.people.values() for of in (of_columns, of_rows))
+    assert (one.agreement, one.judges, one.pairs) == (other.agreement, other.judges, other.pairs)
+    # That most say nothing can be told of a case is no dispute.
+    assert one.votes.disputed == [1]
+
+
+def test_a_disputed_case_counts_by_its_votes_and_a_settled_one_by_its_label() -> None:
+    [people] = wide().session.people.values()
+    by_votes = people.judges[""].by_votes
+    # One of three calls b violated, and one satisfied: the judge misses a third of a case.
+    assert by_votes["missed"].value == pytest.approx((1 / 3) / (1 + 1 / 3))
+    assert by_votes["false alarms"].value == 0
+    settled = wide(settled="final")
+    assert labels_of(settled) == [1, 0, 0, None]
+    [people] = settled.session.people.values()
+    assert (people.votes.disputed, people.judges[""].by_votes) == ([], {})
+
+
+def test_the_median_of_levels_may_lie_between_two() -> None:
+    rows = [{"case": n, "ann": 3, "bo": 4, "judge": n, "old": 5 - n // 5} for n in range(1, 6)]
+    checked = check_table(
+        rows, label=["ann", "bo"], verdict="judge", scale=(1, 5), baseline="old", max_drop=0
+    )
+    assert labels_of(checked) == [3.5] * 5
+    figures = checked.judges["judge"].figures
+    assert [result.outcome == "agree" for result in checked.results] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert figures["exact"].count == 2
+    assert figures["mean_absolute_error"].value == pytest.approx((2.5 + 1.5 + 0.5 + 0.5 + 1.5) / 5)
+    assert figures["bias"].value == pytest.approx(-0.5)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    code = main(["check", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, " ".join((captured.err + captured.out).split())
+
+
+def test_labels_alone_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = Path("labels.csv")
+    table.write_text("case,annotator,label\na,<b>ann</b>,bad\na,bo,good\nb,bo,good\n")
+    reports = [f"--report=r{suffix}" for suffix in (".html", ".md", ".json")]
+    code, text = printed(capsys, table, "-v", *reports)
+    assert code == 0
+    assert "labels.csv: columns label: label, case: case, annotator: annotator" in text
+    assert "people agree with each other in 0.0%" in text
+    assert "disputed (1): a (<b>ann</b>: violated, bo: satisfied)" in text
+    assert "label cases no label 1 satisfied 1" in text
+    assert "<b>ann</b>" not in Path("r.html").read_text("utf-8")
+    [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()
+    assert suite["people"]["people"] == ["<b>ann</b>", "bo"]
+    # Whoever asks for a judge does not get by without one.
+    for option in ("--verdict=judge", "--baseline=old", "--threshold=0.5", "--judge=annotator"):
+        assert printed(capsys, table, option)[0] == 4
+    table.write_text("case,label\na,bad\nb,good\n")
+    assert "no column of verdicts" in printed(capsys, table)[1]

@@ -535,7 +535,7 @@ def test_a_dropped_word_is_a_vote_for_no_label(run: Run) -> None:
     labels = {result.run_id: result.label for result in checked.results}
     assert labels == {"a": 1, "b": None, "c": None, "d": 0, "e": None}
     [people] = checked.session.people.values()
-    assert people.votes.disputed.tolist() == [False, False, True, False, True]
+    assert people.votes.disputed == [2, 4]
 
 
 def test_a_confidence_is_no_probability(run: Run) -> None:
