@@ -299,12 +299,10 @@ def _session(
     return session, judges
 
 
-def _votes(results: TableResults) -> Votes | None:
-    """What people say of the cases of a table; None where it does not tell them apart."""
+def _votes(results: TableResults) -> Votes:
+    """What people say of the cases of a table."""
     cases = []
     for case in results.table.cases.values():
-        if case.votes.keys() - {""}:
-            key = (results.rubric(case), case.key.case, case.key.epoch)
-            cluster = case.cluster or case.key.case
-            cases.append(VotedCase(key, cluster, case.label, case.votes))
-    return Votes(cases, results.table.values.scale) if cases else None
+        key = (results.rubric(case), case.key.case, case.key.epoch)
+        cases.append(VotedCase(key, case.cluster or case.key.case, case.label, case.votes))
+    return Votes(cases, results.table.values.scale)

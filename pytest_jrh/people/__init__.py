@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -42,16 +42,16 @@ class Grounds:
     """What the labels of a suite rest on, beside what its results say.
 
     `verifier` is the verifier's model, empty where it is off or none is needed; `shared_models` are
-    those of judges, which share its errors. `votes` are what annotators say of runs, where they
-    are told apart, and `people` the labels that people gave to made cases. `rejected` stand for the
-    cases that the verifier rejected in earlier sessions, where people labelled any. `drawn` are the
-    labels of runs that are said to be a random sample. `column` is that of labels which nobody is
-    known to have given, `annotators` what the config calls those who gave the others.
+    those of judges, which share its errors. `votes` are what annotators say of runs, and `people`
+    the labels that people gave to made cases. `rejected` stand for the cases that the verifier
+    rejected in earlier sessions, where people labelled any. `drawn` are the labels of runs that are
+    said to be a random sample. `column` is that of labels which nobody is known to have given,
+    `annotators` what the config calls those who gave the others.
     """
 
     verifier: str = ""
     shared_models: tuple[SharedModel, ...] = ()
-    votes: Votes | None = None
+    votes: Votes = field(default_factory=Votes)
     people: tuple[PersonLabel, ...] = ()
     rejected: tuple[CaseResult, ...] = ()
     drawn: frozenset[LabelKey] = frozenset()
@@ -102,28 +102,22 @@ def grounds_of(
         for model in judge.models:
             if verifier and is_same(model.model, verifier):
                 shared_models.append(SharedModel(name or "", model.model))
+    cases = []
+    for key, label in labels.items():
+        annotators = [source.annotator for source in label.sources]
+        votes = dict(zip(annotators, label.votes, strict=False))
+        cases.append(VotedCase(key, clusters.get(key[1:]) or key[1], label.value, votes))
     columns = [str(section.metadata) for section in suite.labels if section.labelled_by == "column"]
     return Grounds(
         verifier=verifier,
         shared_models=tuple(shared_models),
-        votes=_votes(suite, labels, clusters),
+        votes=Votes(cases, suite.scale),
         people=people,
         rejected=rejected,
         drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
         annotators=tuple(section.annotator for section in suite.labels if section.annotator),
         column=listed(columns),
     )
-
-
-def _votes(suite: Suite, labels: Labels, clusters: Mapping[RunKey, str | None]) -> Votes | None:
-    cases = []
-    for key, label in labels.items():
-        people = [source.annotator for source in label.sources]
-        if any(people):
-            cluster = clusters.get(key[1:]) or key[1]
-            votes = dict(zip(people, label.votes, strict=True))
-            cases.append(VotedCase(key, cluster, label.value, votes))
-    return Votes(cases, suite.scale) if cases else None
 
 
 def is_same(model: str, verifier: str) -> bool:

@@ -25,7 +25,7 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import pairs_table
 from pytest_jrh.stats.alt_test import AltTest
 from pytest_jrh.stats.annotators import THE_JUDGE, Agreement
-from pytest_jrh.stats.figures import decimal, percent, range_text
+from pytest_jrh.stats.figures import percent
 
 _MOST_NAMED = 3
 _MOST_VOTES = 5
@@ -33,11 +33,9 @@ _MOST_VOTES = 5
 
 def agreement_text(agreement: Agreement) -> str:
     """How far people agree, in pairs and beyond chance."""
-    raw, alpha = agreement.raw, agreement.alpha
-    text = f"{percent(raw.value)} of pairs on {counted(raw.n, 'case')}"
-    if alpha.value is not None:
-        text += f", Krippendorff's alpha {decimal(alpha.value)} ({range_text(alpha, 'number')})"
-    return text
+    raw, alpha = agreement.raw, figure(agreement.alpha, "number").whole
+    cases = counted(raw.n, "case")
+    return f"{percent(raw.value)} of pairs on {cases}, Krippendorff's alpha {alpha}"
 
 
 def people_answer(session: Session, suite: str) -> Iterator[Block]:
@@ -50,7 +48,7 @@ def people_answer(session: Session, suite: str) -> Iterator[Block]:
             text += percent(beside.agreement.value)
         yield Sentence(text)
     votes = session.grounds_of(suite).votes
-    if votes is not None and not session.results:
+    if votes.cases and not session.results:
         rows = []
         labels = Counter(votes.word(case.label) for case in votes.cases)
         for label, number in labels.most_common():
@@ -62,8 +60,6 @@ def disputed_cases(session: Session) -> Iterator[Cases]:
     """The cases of which at most half of all people say one thing, with what they say."""
     for suite, grounds in session.grounds.items():
         votes = grounds.votes
-        if votes is None or not votes.disputed:
-            continue
         cases = []
         for number in votes.disputed[:MOST_ON_PAGE]:
             (rubric, run, _), _, _, of_people = votes.cases[number]
@@ -71,8 +67,9 @@ def disputed_cases(session: Session) -> Iterator[Cases]:
             texts = [f"{person}: {votes.word(vote)}" for person, vote in of_people.items()]
             cases.append(NamedCase(name, listed(texts, _MOST_VOTES)))
         unnamed = len(votes.disputed) - len(cases)
-        title = f"{session.prefix(suite)}disputed"
-        yield Cases(title, tuple(cases), "warning", _MOST_NAMED, unnamed)
+        if cases:
+            title = f"{session.prefix(suite)}disputed"
+            yield Cases(title, tuple(cases), "warning", _MOST_NAMED, unnamed)
 
 
 def people_sections(session: Session) -> Iterator[Section]:
@@ -99,9 +96,9 @@ def people_sections(session: Session) -> Iterator[Section]:
 
 def _alt_test_text(judge: str, test: AltTest) -> str:
     experts, others = map(len, test.matched.values())
-    near = f"{percent(test.advantage.value)} ({range_text(test.advantage)})"
     return (
         f"Alternative annotator test: {judge} does as well as {experts:,} of {len(test.people):,} "
         f"people to within 0.2 (for experts), as {others:,} to within 0.1 (for others); half of "
-        f"them are needed. It is as near to the rest as a person, or nearer, in {near}."
+        f"them are needed. It is as near to the rest as a person, or nearer, in "
+        f"{figure(test.advantage).whole}."
     )

@@ -80,8 +80,9 @@ class Cell:
 
 
 def figure(estimate: Estimate, kind: FigureKind = "share") -> Cell:
-    """A figure with its interval."""
-    return Cell(value_text(estimate, kind), range_text(estimate, kind))
+    """A figure and its interval, and why either of them is missing."""
+    interval = "" if estimate.lower is None else range_text(estimate, kind)
+    return Cell(value_text(estimate, kind), interval, estimate.why)
 
 
 @frozen

@@ -254,7 +254,7 @@ class Session:
         """How far people agree who labelled runs or rows, and judges with them, by suite."""
         people = {}
         for suite, grounds in self.grounds.items():
-            if grounds.votes is not None and len(grounds.votes.person.names) > 1:
+            if len(grounds.votes.person.names) > 1:
                 judges = {judge: of for (name, judge), of in self.by_judge.items() if name == suite}
                 people[suite] = people_beside(grounds.votes, judges)
         return people

@@ -145,17 +145,13 @@ def figures_table(section: figures.Section) -> Table:
 
 
 def figure_cell(column: figures.Column, statistics: Statistics) -> Cell:
-    """A figure and its interval, and why either of them is missing."""
+    """A figure of a judge, of those that it has."""
     if column.kind == "count":
         return Cell(f"{statistics.counts.n:,}")
     estimate = statistics.figures.get(column.key)
     if estimate is None:
         return Cell(NONE)
-    text = figures.value_text(estimate, column.kind)
-    if estimate.value is None:
-        return Cell(text, reason=estimate.why)
-    interval = "" if estimate.lower is None else range_text(estimate, column.kind)
-    return Cell(text, interval, estimate.interval_reason or "")
+    return figure(estimate, column.kind)
 
 
 def _missing(section: figures.Section) -> Iterator[str]:

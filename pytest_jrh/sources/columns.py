@@ -178,8 +178,7 @@ def choose_columns(
         return {*chosen.values(), *verdicts, *labels}
 
     if len(labels) > 1 and chosen.setdefault("annotator", ""):
-        message = f"each column of labels is a person's, and {chosen['annotator']} names others"
-        raise table.error(message, "name one column by --label, or leave out --annotator")
+        raise table.error("each column of labels is a person's: leave out --annotator")
     for role in ("label", "rubric", "epoch", "annotator", "repeat", "reasoning"):
         if role not in chosen:
             chosen[role] = only_column(table, role, taken())
@@ -194,12 +193,8 @@ def choose_columns(
             chosen["cluster"] = _cluster(table, taken(), chosen["case"])
         if not verdicts:
             verdicts = [*filter(None, [only_column(table, "verdict", taken())])]
-    is_of_labels = is_alone and not table.results and (chosen["annotator"] or len(labels) > 1)
-    if (
-        is_of_labels
-        and not verdicts
-        and not options.keys() & {"verdict", "judge", "repeat", "baseline"}
-    ):
+    asks_for_judges = verdicts or table.results or {"judge", "repeat", "baseline"} & {*options}
+    if is_alone and not asks_for_judges and (chosen["annotator"] or len(labels) > 1):
         needed = ("label",)
     for role, column in (("verdict", "".join(verdicts)), ("label", chosen["label"])):
         if role in needed and not column:

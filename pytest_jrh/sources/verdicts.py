@@ -288,9 +288,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
             if label is None or case.votes.setdefault(people[row], label.score) == label.score:
                 continue
             message = f"the label of the case {shown(key.case)} is another one above"
-            hint = "give a case one label, or say in a column annotator whose each label is"
-            if people[row]:
-                hint = "keep the one that counts: nobody labels a case twice"
+            hint = "give a case one label of each person, whom a column annotator names"
             problems.append(Problem(message, table.file, line, name, hint))
         for column, of_column in verdicts.items():
             judge, verdict = column, of_column[row]

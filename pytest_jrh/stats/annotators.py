@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import NOT_APPLICABLE, Scale
+from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, Scale
 from pytest_jrh.stats.alt_test import AltTest, alt_test
 from pytest_jrh.stats.intervals import Estimate, estimate, estimate_kappa, estimate_mean
 from pytest_jrh.stats.statistics import JudgePair, judge_pairs
@@ -40,8 +40,8 @@ class Votes:
     about, by its number, and the answer, nan where that is no label.
     """
 
-    cases: Sequence[VotedCase]
-    scale: Scale
+    cases: Sequence[VotedCase] = ()
+    scale: Scale = BINARY
 
     @cached_property
     def person(self) -> Coded[Any]:
@@ -58,7 +58,7 @@ class Votes:
         """What they say."""
         return self.numbers(vote for case in self.cases for vote in case.votes.values())
 
-    @property
+    @cached_property
     def sizes(self) -> Ints:
         """How many people voted on each case."""
         return np.array([len(case.votes) for case in self.cases], np.int64)
@@ -74,7 +74,7 @@ class Votes:
         disputed = []
         for number, case in enumerate(self.cases):
             votes = [*case.votes.values()]
-            if case.label is None and 2 * votes.count(None) <= len(votes):
+            if votes and case.label is None and 2 * votes.count(None) <= len(votes):
                 disputed.append(number)
         return disputed
 

@@ -440,7 +440,7 @@ def test_what_options_say_twice_or_against_each_other_is_refused(run: Run) -> No
     labels = written("id,label\na,1\n", "labels.csv")
     for options, said in (
         (["--label=human", "--label=human"], "cannot be label and label at once"),
-        (["--label=human", "--label=other", "--annotator=judge"], "and judge names others"),
+        (["--label=human", "--label=other", "--annotator=judge"], "leave out --annotator"),
         (["--case=id", "--case=other"], "argument --case: given twice"),
         (["--max-drop=0", "--max-drop=0.1", "--baseline=other"], "--max-drop: given twice"),
         (["--map=fine=0", "--map=fine=1"], "two meanings"),
