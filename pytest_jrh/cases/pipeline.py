@@ -409,10 +409,8 @@ def verifier_response(scale: Scale, *, of_acts: bool = False) -> type[Any]:
     if not scale.levels:
         return ActsVerifierResponse if of_acts else VerifierResponse
     offered = (value_on_offer(scale.scores), ...)
-    if of_acts:
-        bases = (ConsistencyResponse, ScoringVerifierResponse)
-        return create_model("ScaledActsVerifierResponse", __base__=bases, score=offered)
-    return create_model("ScaledVerifierResponse", __base__=ScoringVerifierResponse, score=offered)
+    bases = (ConsistencyResponse, ScoringVerifierResponse) if of_acts else ScoringVerifierResponse
+    return create_model("ScaledVerifierResponse", __base__=bases, score=offered)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
-_Named: TypeAlias = "dict[KeyPath, tuple[str | None, str]]"
-"""The files that a config names, by key, each with what it is; None where it names none."""
+_Named: TypeAlias = "tuple[KeyPath, str | None, str]"
+"""A key of a config, the file that it names, None where it names none, and what that file is."""
 
 
 FROZEN: KeyPath = ("cases", "frozen")
@@ -151,10 +151,10 @@ class Places:
         """Name a file relative to the starting folder where it is inside."""
         return str(relative_path(path, self.cwd))
 
-    def _files(self, named: _Named, mistakes: Mistakes) -> dict[KeyPath, Path]:
-        """Find files that a config names by key, each given with what it is; None names none."""
+    def _files(self, named: Iterable[_Named], mistakes: Mistakes) -> dict[KeyPath, Path]:
+        """Find the files that a config names, by key."""
         files = {}
-        for key, (relative, role) in named.items():
+        for key, relative, role in named:
             if relative is None:
                 continue
             path = self._find(relative)
@@ -255,24 +255,20 @@ def _named_files(
     frozen_name: str | None,
     *,
     is_frozen: bool,
-) -> _Named:
-    """The files that a config names by key, each with what it is; None where it names none."""
-    named = {
-        FROZEN: (frozen_name, "the frozen suite"),
-        NOTE: (config.rand.instruction_path, "the instruction file"),
-        RUBRICS: (config.suite.rubrics, "the rubric file"),
-    }
+) -> Iterator[_Named]:
+    """The files that a config names."""
+    yield FROZEN, frozen_name, "the frozen suite"
+    yield NOTE, config.rand.instruction_path, "the instruction file"
+    yield RUBRICS, config.suite.rubrics, "the rubric file"
     for spec, section in making.items():
-        named[prompt_key(spec)] = (section.prompt_path, "the prompt file")
+        yield prompt_key(spec), section.prompt_path, "the prompt file"
     for entry in entries:
-        owner = entry.owner_of("prompt_path")
-        named[*owner, "prompt_path"] = (entry.prompt_path, "the prompt file")
-        named[*entry.place, entry.kind.key] = (entry.code_file, "the judge's file")
+        yield (*entry.owner_of("prompt_path"), "prompt_path"), entry.prompt_path, "the prompt file"
+        yield (*entry.place, entry.kind.key), entry.code_file, "the judge's file"
     if not is_frozen:
         for index, labels in enumerate(config.labels):
-            named["labels", index, "path"] = (labels.path, "the label file")
-    named[BLIND_LABELS] = (config.blind.labels, "the file of blind labels")
-    return named
+            yield ("labels", index, "path"), labels.path, "the label file"
+    yield BLIND_LABELS, config.blind.labels, "the file of blind labels"
 
 
 def prompt_key(spec: StageSpec) -> KeyPath:

@@ -41,6 +41,7 @@ _AS_THEY_ARE = {
 _TRANSCRIPTS = ("transcript", "transcription")
 # What is read of media, or names where their data are.
 _READ = "image_url source title input_audio file filename file_data file_url file_id url data"
+_MEDIA_TYPES = ("mediaType", "mimeType", "media_type")
 _PLACES_OF_DATA = ("file_data", "file_url", "file_id", "url", "data")
 _LONGEST_UNKNOWN = 4_000
 
@@ -245,12 +246,7 @@ def _media(kind: str, part: Json) -> Json | None:
         return block_of("image", image.get("url"), **texts_in(image, ("detail",)))
     source = part.get("source")
     if kind in ("image", "document") and isinstance(source, dict):
-        url = source.get("url") or source.get("file_id")
-        url = url or data_url(source.get("media_type"), source.get("data"))
-        block = block_of(kind, url)
-        if part.get("title"):
-            block["filename"] = part["title"]
-        return block
+        return _file({**source, "filename": part.get("title") or None}, kind)
     audio = part.get("input_audio")
     if kind == "input_audio" and isinstance(audio, dict):
         url = data_url(f"audio/{audio.get('format')}", audio.get("data"))
@@ -261,15 +257,17 @@ def _media(kind: str, part: Json) -> Json | None:
     return _file(file if isinstance(file, dict) else part)
 
 
-def _file(file: Json) -> Json:
+def _file(file: Json, kind: str = "") -> Json:
+    """A file; where its kind is not known, its type of media says it."""
     data: Any = ""
     for key in reversed(_PLACES_OF_DATA):
         data = file.get(key, data)
     url = json_text(data)
-    media_type = json_text(file.get("mediaType", file.get("mimeType")))
+    media_type = json_text(next(filter(None, map(file.get, _MEDIA_TYPES)), None))
     if media_type and "data" in file and not url.startswith(("data:", "http:", "https:")):
         url = data_url(media_type, url)
-    kind = "image" if media_type.startswith("image/") else "document"
+    if not kind:
+        kind = "image" if media_type.startswith("image/") else "document"
     return block_of(kind, url, **texts_in(file, ("filename",)))
 
 
