@@ -87,8 +87,7 @@ def people_sections(session: Session) -> Iterator[Section]:
                 blocks.append(Sentence(_alt_test_text(name, beside.alt_test)))
             if beside.by_votes:
                 titles = tuple(beside.by_votes)
-                *shares, kappa = beside.by_votes.values()
-                rows.append(Row(name, (*map(figure, shares), figure(kappa, "number"))))
+                rows.append(Row(name, tuple(map(figure, beside.by_votes.values()))))
         if rows:
             blocks.append(Table("disputed by votes", titles, tuple(rows)))
         yield Section(f"{session.prefix(suite)}People", tuple(blocks))

@@ -14,7 +14,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, Scale
 from pytest_jrh.stats.alt_test import AltTest, alt_test
-from pytest_jrh.stats.intervals import Estimate, estimate, estimate_kappa, estimate_mean
+from pytest_jrh.stats.intervals import Estimate, estimate, estimate_mean
 from pytest_jrh.stats.statistics import JudgePair, judge_pairs
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, numbered
 
@@ -89,7 +89,7 @@ class Votes:
             numbers[numbers == NOT_APPLICABLE] = math.nan
         return numbers
 
-    def counts(self, values: Floats) -> Floats:
+    def counts(self, values: Sequence[Any] | Floats) -> Floats:
         """How many people give each case each of these values."""
         counts = np.zeros((len(self.cases), len(values)))
         for place, value in enumerate(values):
@@ -112,7 +112,7 @@ def agreement(votes: Votes) -> Agreement:
     disagreement (Krippendorff 2004, Content Analysis, ch. 11), with the nominal or the ordinal
     difference; a case with m labels counts m / (m - 1) for each of its pairs.
     """
-    counts = votes.counts(_different(votes.answer))
+    counts = votes.counts(np.unique(votes.answer[~np.isnan(votes.answer)]))
     of_several = counts.sum(axis=1) > 1
     if not of_several.any():
         missing = Estimate(why="no case has labels of two people")
@@ -141,10 +141,6 @@ def agreement(votes: Votes) -> Agreement:
     turned[0, [0, 1]] = 2 * differences[0, -1], sizes.mean() - 1
     turned[0, -1] += 1
     return Agreement(raw, estimate(rows, clusters, alpha, turned, span=(-1.0, 1.0)))
-
-
-def _different(answers: Floats) -> Floats:
-    return np.unique(answers[~np.isnan(answers)])
 
 
 def _differences(margins: Floats, scale: Scale) -> Floats:
@@ -226,23 +222,19 @@ def _beside(votes: Votes, scores: Floats) -> BesidePeople:
 
 
 def _by_votes(votes: Votes, scores: Floats) -> dict[str, Estimate]:
-    """The figures of a judge over all cases, where a disputed one counts for each label by the
+    """The share of mistakes on each class over all cases, where a disputed one counts for it by the
     share of its votes.
     """
-    disputed = votes.disputed
+    disputed, figures = votes.disputed, {}
     if votes.scale.is_ordered or np.isnan(scores[disputed]).all():
         return {}
     labels = votes.numbers(case.label for case in votes.cases)
-    values = _different(np.concatenate([votes.answer, labels]))
-    weights = (labels[:, None] == values).astype(float)
-    weights[disputed] = votes.counts(values)[disputed] / votes.sizes[disputed, None]
-    case, place = np.nonzero(weights * ~np.isnan(scores)[:, None])
-    pairs = np.column_stack([values[place], scores[case]])
-    weight, clusters = weights[case, place], votes.clusters[case]
-    figures = {}
     for of_class in votes.scale.classes:
-        cases = pairs[:, 0] == of_class.answer
-        is_wrong = pairs[cases, 1] != of_class.answer
-        figures[of_class.mistakes] = estimate_mean(is_wrong, clusters[cases], weights=weight[cases])
-    kappa = estimate_kappa(pairs, clusters, is_ordered=False, weights=weight)
-    return {**figures, "kappa": kappa}
+        weights = (labels == of_class.answer).astype(float)
+        of_votes = votes.counts([of_class.answer])[disputed, 0]
+        weights[disputed] = of_votes / votes.sizes[disputed]
+        cases = (weights > 0) & ~np.isnan(scores)
+        figures[of_class.mistakes] = estimate_mean(
+            scores[cases] != of_class.answer, votes.clusters[cases], weights=weights[cases]
+        )
+    return figures

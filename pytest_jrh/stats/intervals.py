@@ -283,17 +283,12 @@ def effective_size(marks: npt.ArrayLike, clusters: Clusters) -> float:
 
 
 def estimate_kappa(
-    pairs: Pairs,
-    clusters: Clusters,
-    level: float = LEVEL,
-    *,
-    is_ordered: bool = True,
-    weights: Floats | float = 1.0,
+    pairs: Pairs, clusters: Clusters, level: float = LEVEL, *, is_ordered: bool = True
 ) -> Estimate:
     """Agreement beyond chance of pairs of label and answer: of classes Cohen's (1960, Educ Psychol
     Meas 20:37-46), of levels quadratically weighted (1968, Psychol Bull 70:213-220), which for the
     labels 0 and 1 is the same: 1 is perfect, 0 what chance gives. Where no answer is wrong, a wrong
-    one is any other of the scores that were given. Pairs may have `weights`.
+    one is any other of the scores that were given.
     """
     known = np.asarray(pairs, float).reshape(-1, 2)
     values = levels = np.unique(known)
@@ -306,7 +301,6 @@ def estimate_kappa(
     if not len(others):
         others = np.array([[0.0, 1.0]])
     rows, turned = _products(known, classes), _products(others, classes)
-    rows = (rows.T * weights).T
     return estimate(rows, clusters, _kappa, turned, span=(-1.0, 1.0), level=level)
 
 
