@@ -185,24 +185,7 @@ def decision_data(decision: Decision | None) -> Json | None:
 
 def panel_data(panel: Panel) -> Json:
     """How the judges of a panel agree, and the cases on which they have no majority."""
-    pairs = []
-    for pair in panel.pairs:
-        pairs.append(
-            {
-                "judges": pair.judges,
-                "agreement": share_data(pair.agreement),
-                "kappa": _figure(pair.kappa),
-                "agreement_interval": bounds_data(pair.agreement),
-                "kappa_interval": bounds_data(pair.kappa),
-            }
-        )
-    return {
-        "judges": panel.judges,
-        "accuracy_over_all": share_data(panel.accuracy),
-        "intervals": {"accuracy_over_all": bounds_data(panel.accuracy)},
-        "pairs": pairs,
-        "without_majority": panel.without_majority,
-    }
+    return asdict(panel, dict_factory=_with_intervals)
 
 
 def people_data(people: People | None) -> Json | None:
@@ -261,13 +244,7 @@ def violation_data(verdicts: Verdicts, grounds: Grounds) -> Json:
     """How often the runs that one judge judged are violations; empty where all have labels."""
     levels = {}
     for rubric, rate in violation_rates(verdicts, grounds.drawn):
-        levels[rubric] = {
-            "judged": _rate(rate.judged),
-            "corrected": rate.corrected.value,
-            "interval": bounds_data(rate.corrected),
-            "reason": rate.corrected.reason,
-            **fields_of(rate, "labelled", "drawn"),
-        }
+        levels[rubric] = asdict(rate, dict_factory=_with_intervals)
     total = levels.pop("", None)
     return {} if total is None else {**total, "rubrics": levels}
 
@@ -282,4 +259,4 @@ def probability_data(figures: Probabilities) -> Json:
 
 
 def _rate(rate: Estimate) -> Json:
-    return {**fields_of(rate, "count", "n", "value"), "interval": bounds_data(rate)}
+    return {**share_data(rate), "interval": bounds_data(rate)}

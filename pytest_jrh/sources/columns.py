@@ -47,7 +47,7 @@ NONE = "none"
 TEXTS = "input prompt question query context output response answer completion text transcript"
 """The names of columns that hold what is judged."""
 _OF_PEOPLE = {"human", "annotator", "gold", "reviewer", "expert", "people", "person"}
-_WITHOUT_OPTION = ("epoch", "annotator", "reasoning")
+_WITHOUT_OPTION = ("epoch", "reasoning")
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
 _FEWEST_CLUSTERS = 5

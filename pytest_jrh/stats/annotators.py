@@ -192,10 +192,9 @@ def people_beside(votes: Votes, judges: Mapping[str, Verdicts]) -> People:
         columns.append(scores)
     labels = np.bincount(votes.person.codes, ~np.isnan(votes.answer))
     for code in sorted(np.argsort(-labels, kind="stable")[:_MOST_PEOPLE]):
-        is_of_one = votes.person.codes == code
-        names.append(votes.person.names[code])
-        columns.append(np.full(len(votes.cases), math.nan))
-        columns[-1][votes.case[is_of_one]] = votes.answer[is_of_one]
+        person = votes.person.names[code]
+        names.append(person)
+        columns.append(votes.numbers(case.votes.get(person) for case in votes.cases))
     is_ordered = votes.scale.is_ordered
     scores = np.column_stack(columns)
     pairs = judge_pairs(names, scores, votes.clusters, is_ordered=is_ordered, judges=len(judges))

@@ -329,7 +329,7 @@ def test_a_panel_has_templates_of_one_scale_and_a_metric_that_nobody_knows_costs
     for test in report["all_metrics"].values():
         assert test["metrics"]["metric_score"] is None
         assert test["metrics"]["pass_rate"] == "100.00%"
-    assert report["panel"]["accuracy_over_all"]["count"] == 11
+    assert report["panel"]["accuracy"]["count"] == 11
 
 
 def test_answers_of_a_suite_in_our_words_have_names(tmp_path: Path, server: ModelServer) -> None:

@@ -192,7 +192,8 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None
     [judge] = suite["judges"].values()
     violations = judge["violations"]
     assert violations["labelled"] == judge["overall"]["n"] == 40
-    assert violations["interval"]["lower"] < violations["corrected"] < 0.35
+    corrected = violations["corrected"]
+    assert corrected["interval"]["lower"] < corrected["value"] < 0.35
 
 
 def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
