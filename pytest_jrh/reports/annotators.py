@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import (
-    MOST_ON_PAGE,
     Block,
     Cases,
     Cell,
-    NamedCase,
     Row,
     Section,
     Sentence,
@@ -22,12 +20,11 @@ from pytest_jrh.reports.blocks import (
     figure,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.topics import pairs_table
+from pytest_jrh.reports.topics import case_list, pairs_table
 from pytest_jrh.stats.alt_test import AltTest
 from pytest_jrh.stats.annotators import THE_JUDGE, Agreement
 from pytest_jrh.stats.figures import percent
 
-_MOST_NAMED = 3
 _MOST_VOTES = 5
 
 
@@ -59,17 +56,14 @@ def people_answer(session: Session, suite: str) -> Iterator[Block]:
 def disputed_cases(session: Session) -> Iterator[Cases]:
     """The cases of which at most half of all people say one thing, with what they say."""
     for suite, grounds in session.grounds.items():
-        votes = grounds.votes
-        cases = []
-        for number in votes.disputed[:MOST_ON_PAGE]:
-            (rubric, run, _), _, _, of_people = votes.cases[number]
-            name = f"{run}, {rubric}" if session.has_rubrics else run
-            texts = [f"{person}: {votes.word(vote)}" for person, vote in of_people.items()]
-            cases.append(NamedCase(name, listed(texts, _MOST_VOTES)))
-        unnamed = len(votes.disputed) - len(cases)
-        if cases:
-            title = f"{session.prefix(suite)}disputed"
-            yield Cases(title, tuple(cases), "warning", _MOST_NAMED, unnamed)
+        votes, remarks = grounds.votes, {}
+        for number in votes.disputed:
+            (rubric, run, epoch), _, _, of_people = votes.cases[number]
+            parts = [run, rubric if session.has_rubrics else "", epoch if epoch > 1 else ""]
+            said = (f"{person}: {votes.word(vote)}" for person, vote in of_people.items())
+            remarks[", ".join(map(str, filter(None, parts)))] = listed(said, _MOST_VOTES)
+        title = f"{session.prefix(suite)}disputed"
+        yield from case_list(session, title, remarks, "warning", remarks)
 
 
 def people_sections(session: Session) -> Iterator[Section]:
@@ -79,17 +73,14 @@ def people_sections(session: Session) -> Iterator[Section]:
     for suite, people in session.people.items():
         blocks: list[Block] = [Sentence(f"People agree in {agreement_text(people.agreement)}.")]
         blocks.append(pairs_table("beside each other", people.pairs))
-        titles: tuple[str, ...] = ()
-        rows = []
         for judge, beside in people.judges.items():
             name = one_line(judge or THE_JUDGE)
             if beside.alt_test is not None:
                 blocks.append(Sentence(_alt_test_text(name, beside.alt_test)))
-            if beside.by_votes:
-                titles = tuple(beside.by_votes)
-                rows.append(Row(name, tuple(map(figure, beside.by_votes.values()))))
-        if rows:
-            blocks.append(Table("disputed by votes", titles, tuple(rows)))
+            by_votes = [f"{title} {figure(of).whole}" for title, of in beside.by_votes.items()]
+            if by_votes:
+                text = f"With disputed cases by their votes, {name}: {', '.join(by_votes)}."
+                blocks.append(Sentence(text))
         yield Section(f"{session.prefix(suite)}People", tuple(blocks))
 
 

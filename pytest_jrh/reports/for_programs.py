@@ -251,10 +251,8 @@ def violation_data(verdicts: Verdicts, grounds: Grounds) -> Json:
 
 def probability_data(figures: Probabilities) -> Json:
     """The figures of a judge that gives probabilities; a number that no case reaches is null."""
-    data = {}
-    for name, value in figures._asdict().items():
-        data[name] = _rate(value) if isinstance(value, Estimate) else value
-    bins = {f"{tenth / BINS}": _rate(rate) for tenth, rate in figures.bins.items()}
+    data = asdict(figures, dict_factory=_with_intervals)
+    bins = {f"{tenth / BINS}": rate for tenth, rate in data["bins"].items()}
     return {**data, "bins": bins}
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pytest_jrh.core import frozen
 from pytest_jrh.stats.intervals import (
     LEVEL,
     Estimate,
@@ -37,7 +38,8 @@ _DIGITS = 9
 _SQUARE = NormalDist().inv_cdf((1 + LEVEL) / 2) ** 2
 
 
-class Probabilities(NamedTuple):
+@frozen
+class Probabilities:
     """The figures of one judge.
 
     `missed` are violations below a `threshold` that raises few `false_alarms`. `alone` are verdicts
