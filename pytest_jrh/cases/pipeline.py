@@ -129,7 +129,6 @@ def apply_single_edit(
     """
     if not 0 <= message_index < len(messages) or messages[message_index].get("role") != "assistant":
         raise ValueError(f"message {message_index} is not an assistant turn")
-    edited: Any
     edited, dropped = replace_text(messages[message_index], new_content)
     return (*messages[:message_index], edited, *messages[message_index + 1 :]), dropped
 
@@ -392,8 +391,7 @@ def make_llm_verifier(
             **answer_values(messages, template),
             **scale_values(scale),
         }
-        response = verifier_response(scale, of_acts=of_acts)
-        answer = (await stage.ask(values, response)).parsed
+        answer = (await stage.ask(values, verifier_response(scale, of_acts=of_acts))).parsed
         contradiction = ""
         if isinstance(answer, ConsistencyResponse) and answer.contradicts_itself:
             contradiction = answer.contradiction.strip()

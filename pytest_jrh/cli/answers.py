@@ -75,8 +75,8 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
     texts_seen = [*filter(None, values.seen[column])]
     for word in values.strangers():
         if word not in asked.casefold():
-            values_seen = listed(texts_seen, 8)
-            message = f"{shown(word)} is no value of {column}; its values are {values_seen}"
+            message = f"{shown(word)} is no value of {column}; its values are "
+            message += listed(texts_seen, 8)
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     table.refuse(problems)
     values.refuse_unclear(table)
@@ -94,8 +94,7 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
         meanings = {}
         meant = f"scores from {scale.scores[0]} to {scale.scores[-1]}"
     answers = counted(len(table.lines), "row")
-    number = sum(map(bool, labels))
-    return meanings, f"label in {column} ({number:,} of {answers}): {meant}"
+    return meanings, f"label in {column} ({sum(map(bool, labels)):,} of {answers}): {meant}"
 
 
 def judge_prompt(options: Namespace, meanings: Fields) -> tuple[dict[str, str], list[str]]:

@@ -73,8 +73,7 @@ def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> 
         try:
             joiner.run_of(row, with_hint=not problems)
         except DamagedError as error:
-            key = str(error.path[0])
-            problems.append(Problem(str(error), file, row.line, key, error.hint))
+            problems.append(Problem(str(error), file, row.line, str(error.path[0]), error.hint))
     if problems:
         raise InputError(first_problems(problems, file))
 

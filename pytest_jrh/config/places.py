@@ -207,10 +207,7 @@ class Places:
             return Mistake(key, message, remote)
         paths, hint = [base / relative for base in self.bases], None
         for path in paths:
-            try:
-                names = [entry.name for entry in path.parent.iterdir()]
-            except OSError:
-                continue
+            names = [entry.name for entry in path.parent.glob("*")]
             if close := nearest(path.name, names):
                 hint = f"{printable(self.name(path.parent / close), 300)} is there"
                 break

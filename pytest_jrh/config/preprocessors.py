@@ -124,9 +124,7 @@ def preprocessor_named(name: str) -> Preprocessor:
 def wants_raw_sample(preprocessor: Preprocessor) -> bool:
     """Whether a preprocessor takes `raw_sample` (by that name, or through `**kwargs`)."""
     for parameter in inspect.signature(preprocessor).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            return True
-        if parameter.name == "raw_sample":
+        if parameter.kind is parameter.VAR_KEYWORD or parameter.name == "raw_sample":
             return True
     return False
 

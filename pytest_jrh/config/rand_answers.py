@@ -249,7 +249,8 @@ def _own_tests() -> dict[str, Json]:
             for group, texts in groups.items():
                 for name, text in texts.items():
                     changes = "flip" if group == "discriminative_tests" else "none"
-                    tests[name] = {"instruction": text, "changes": changes}
+                    if name not in NAMES:
+                        tests[name] = {"instruction": text, "changes": changes}
         except AttributeError:
             raise InputError("must be groups of tests, each with its text", file) from None
-    return {name: section for name, section in tests.items() if name not in NAMES}
+    return tests

@@ -383,7 +383,8 @@ def inside(*path: str | int) -> Iterator[None]:
     try:
         yield
     except DamagedError as error:
-        raise DamagedError(str(error), error.hint, (*path, *error.path), error.line) from None
+        error.path = (*path, *error.path)
+        raise
     except RecursionError:
         raise DamagedError(_TOO_DEEP, path=path) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -399,8 +400,7 @@ def parsed(data: bytes | str) -> Any:
     `MAX_DEPTH`.
     """
     try:
-        text = data if isinstance(data, str) else data.decode("utf-8-sig")
-        value = _DECODER.decode(text)
+        value = _DECODER.decode(data if isinstance(data, str) else data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:

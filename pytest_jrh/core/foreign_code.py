@@ -34,7 +34,8 @@ class Printed:
         self.redact = redact
         self.is_over = at_once
         self._texts: dict[str, list[str]] = {"stdout": [], "stderr": []}
-        self._later: list[Callable[[], object]] = []
+        # What is called when the rest is given.
+        self.later: list[Callable[[], object]] = []
 
     def write(self, real: Callable[[str], int], stream: object, text: str) -> int:
         """Keep what is written to a stream, or write the lines that are whole."""
@@ -47,13 +48,6 @@ class Printed:
             real(self.redact(lines + end))
         return len(text)
 
-    def do(self, call: Callable[[], object]) -> None:
-        """Call it when the rest is given."""
-        if self.is_over:
-            call()
-        else:
-            self._later.append(call)
-
     def give(self) -> None:
         """Print, log and warn of all that was kept, in the present thread."""
         self.is_over = True
@@ -61,7 +55,7 @@ class Printed:
             if any(texts):
                 getattr(sys, name).write(self.redact("".join(texts)))
             texts.clear()
-        for call in self._later:
+        for call in self.later:
             call()
 
     @contextlib.contextmanager
@@ -102,10 +96,10 @@ def _writing(streams: Any) -> Callable[..., int]:
 def _deferred(real: Callable[..., object]) -> Callable[..., None]:
     def call(*args: Any) -> None:
         printed = _PRINTED.get()
-        if printed is None:
+        if printed is None or printed.is_over:
             real(*args)
         else:
-            printed.do(partial(real, *args))
+            printed.later.append(partial(real, *args))
 
     return call
 

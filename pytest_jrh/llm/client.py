@@ -176,8 +176,8 @@ class LiteLLMExchange:
         while True:
             async with self._slots:
                 self._in_flight += 1
+                result = None
                 try:
-                    result = await self._try(request)
                     while result is None:
                         # Before another call is sent, which would be refused for the same.
                         result = await self._try(request)

@@ -376,8 +376,7 @@ def permanent_failure(status: int | None, words: str) -> Failure | None:
     if status == _TOO_LARGE or (is_rejected and _TOO_LONG.search(words)):
         return Failure("the request is too long for the model", advice=_LENGTH_ADVICE)
     if status is None and "llm provider not provided" in words.lower():
-        cause = "litellm does not know this provider"
-        return Failure(cause, ends=True, advice=_PROVIDER_ADVICE)
+        return Failure("litellm does not know this provider", ends=True, advice=_PROVIDER_ADVICE)
     says_no_credit = _NO_CREDIT.search(words) is not None and not _PASSES.search(words)
     says_no_credit |= _DAILY.search(words) is not None
     if status == _PAYMENT or (status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and says_no_credit):
@@ -474,8 +473,7 @@ def may_pass(error: BaseException) -> bool:
 def _provider_message(error: Exception, redact: Callable[[str], str]) -> str:
     """The provider's message on one line, without class names of the SDK and its traceback."""
     message = redact(str(getattr(error, "message", error)))
-    line = " ".join(_CLASS_NAMES.sub("", message).split())
-    return line.partition(_TRACEBACK)[0].rstrip()
+    return " ".join(_CLASS_NAMES.sub("", message).split()).partition(_TRACEBACK)[0].rstrip()
 
 
 def _is_retried(status: int) -> bool:

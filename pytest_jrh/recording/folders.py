@@ -27,8 +27,7 @@ def cassettes_in(folder: Path) -> list[Path]:
     cassettes: set[Path] = set()
     for path in folder.glob("*/*/*.yaml"):
         if path.name == SHARED:
-            names = shared(path)
-            cassettes.update(path.with_name(f"{name}.yaml") for name in names)
+            cassettes.update(path.with_name(f"{name}.yaml") for name in shared(path))
         else:
             cassettes.add(path)
     return sorted(cassettes)

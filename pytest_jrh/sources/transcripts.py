@@ -131,8 +131,7 @@ class Transcripts(Source):
             why = printable(str(error), 300)
             if row is not None:
                 why = f"{self._place(row.item)}: {why}"
-            advice = "Mend the conversation, or leave it out."
-            raise self._unreadable(key, why, advice) from error
+            raise self._unreadable(key, why, "Mend the conversation, or leave it out.") from error
         if not with_raw:
             value = None
         return run, value
@@ -448,10 +447,12 @@ def _values_of_lines(data: bytes) -> list[Json]:
             if not isinstance(value, dict):
                 raise DamagedError(received(value, "an object with a type"))
         except DamagedError as error:
-            hint = None
+            error.line = number
             if number == rows[-1][0] and not data.endswith(b"\n"):
-                hint = "the line is cut off: copy the session again when it has ended, or remove it"
-            raise DamagedError(str(error), hint, line=number) from None
+                error.hint = (
+                    "the line is cut off: copy the session again when it has ended, or remove it"
+                )
+            raise
         values.append(value)
     return values
 
@@ -513,10 +514,7 @@ def _turns_of(step: Json) -> Iterator[Json]:
     """The messages of a step; raises what comes, where it is not as ATIF has it."""
     calls = step.get("tool_calls") or []
     results = (step.get("observation") or {}).get("results", [])
-    fields = set()
-    for part in (step, *results):
-        fields.update(part)
-    if unknown := fields - _FIELDS_OF_STEPS_AND_RESULTS:
+    if unknown := {*step}.union(*results) - _FIELDS_OF_STEPS_AND_RESULTS:
         raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
     role, content = _ROLES[step["source"]], _chat_content(step["message"])
     names, tool_calls = {}, []

@@ -311,8 +311,7 @@ def case_names(subjects: Sequence[tuple[str, str]]) -> list[str]:
         parts.setdefault(subject, set()).update({part} - {""})
     names = []
     for subject, part in subjects:
-        has_several = len(parts[subject]) > 1
-        names.append(f"{subject}/{part}" if part and has_several else subject)
+        names.append(f"{subject}/{part}" if part and len(parts[subject]) > 1 else subject)
     return names
 
 
