@@ -61,7 +61,9 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     # pytest changes its own environment all the time, from another thread.
     for name in list(environ):
         value = environ.get(name, "").strip()
-        if names_a_credential(name) and not _is_path(value):
+        # Only a path that exists: a base64 key may begin with a slash, too.
+        is_path = os.path.isabs(value) and "\0" not in value and os.path.lexists(value)  # noqa: PTH117 - text, not a path yet
+        if names_a_credential(name) and not is_path:
             secrets.update({value, _SCHEME.sub("", value, count=1)})
     return _longest_first(secret for secret in secrets if len(secret) >= _SHORTEST)
 
@@ -174,11 +176,6 @@ def names_a_credential(name: str) -> bool:
         return False
     words = re.split(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])", name)
     return name.upper().endswith("_PWD") or any(_CREDENTIAL_WORD.search(word) for word in words)
-
-
-def _is_path(value: str) -> bool:
-    # Only a path that exists: a base64 key may begin with a slash, too.
-    return os.path.isabs(value) and "\0" not in value and os.path.lexists(value)  # noqa: PTH117 - text, not a path yet
 
 
 def _is_key(parameter: str) -> bool:

@@ -467,23 +467,19 @@ def arguments(request: CallRequest, sending: Sending) -> Json:
     elif sending.schema_sent.startswith("json_object"):
         keywords["response_format"] = {"type": "json_object"}
     if sending.schema_sent.endswith("words"):
-        keywords["messages"][-1] = with_schema(keywords["messages"][-1], request.schema)
+        # For models without structured output.
+        shape = json.dumps(request.schema, indent=2, ensure_ascii=False)
+        text = (
+            "\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
+            f"else:\n{shape}"
+        )
+        keywords["messages"][-1] = _with_text(keywords["messages"][-1], text)
     if stage.api_base is not None:
         keywords["api_base"] = stage.api_base
         if is_loopback(stage.api_base) and missing_keys(stage.model):
             # Nobody asks for a key there, but the provider's SDK does.
             keywords["api_key"] = "none"
     return keywords
-
-
-def with_schema(message: Fields, schema: Fields) -> Json:
-    """A message that asks for JSON in words, for models without structured output."""
-    shape = json.dumps(schema, indent=2, ensure_ascii=False)
-    text = (
-        "\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
-        f"else:\n{shape}"
-    )
-    return _with_text(message, text)
 
 
 def _with_text(message: Fields, text: str, *, first: bool = False) -> Json:

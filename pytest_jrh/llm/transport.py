@@ -349,22 +349,19 @@ class Failure:
     def unscored(self, request: CallRequest, attempts: int) -> Unscored:
         """The failure of the whole call, after its last attempt."""
         times = "" if attempts == 1 else f" ({attempts} attempts)"
+        # What is the same for other cases; how long a request is depends on its own.
+        alike = self.cause.partition(":")[0]
+        if self.retry or self.refused or self.advice == _LENGTH_ADVICE:
+            alike = ""
         return Unscored(
             "refused" if self.refused else "model_error",
             stage=request.stage.stage,
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
             advice=self.advice or (_AGAIN_ADVICE if self.retry else _CHANGE_ADVICE),
             keyless=self.keyless,
-            alike=self._alike,
+            alike=alike,
             ends=self.ends,
         )
-
-    @property
-    def _alike(self) -> str:
-        """What is the same for other cases; how long a request is depends on its own."""
-        if self.retry or self.refused or self.advice == _LENGTH_ADVICE:
-            return ""
-        return self.cause.partition(":")[0]
 
 
 def permanent_failure(status: int | None, words: str) -> Failure | None:

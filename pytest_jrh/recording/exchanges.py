@@ -143,7 +143,11 @@ class Exchanges:
         with self._lock:
             if self.closed or self.halt is not None:
                 raise Halted
-            interaction = self._recorded(request)
+            alike = [old for old in self._unused if is_request(old, request, self.redactor)]
+            # One with its host comes before all others.
+            interaction = max(
+                alike, key=lambda old: old["request"]["uri"] == request.uri, default=None
+            )
             if interaction is not None:
                 self._unused.remove(interaction)
                 self._used.append((interaction, True))
@@ -166,11 +170,6 @@ class Exchanges:
             self.sent += 1
             self.asked.append(request)
         return None
-
-    def _recorded(self, request: HttpRequest) -> Fields | None:
-        """The first recorded exchange of a request; one with its host comes before all others."""
-        alike = [old for old in self._unused if is_request(old, request, self.redactor)]
-        return max(alike, key=lambda old: old["request"]["uri"] == request.uri, default=None)
 
     def _keep_room(self, request: HttpRequest) -> Halt | None:
         """Keep room for an answer: one that is paid for and not kept would be paid for again."""
@@ -241,20 +240,15 @@ def is_request(interaction: Fields, request: HttpRequest, redactor: Redactor) ->
     if not covers(path_of(uri), path_of(request.uri)):
         return False
     recorded_body, asked_body = canonical(body), canonical(request.body)
-    return recorded_body == asked_body or (
-        not is_all_secret(body) and covers(recorded_body, asked_body)
-    )
+    # A body whose secrets were all that it held says nothing of what was asked.
+    says_something = REDACTED not in body or any(map(str.isalnum, body.replace(REDACTED, "")))
+    return recorded_body == asked_body or (says_something and covers(recorded_body, asked_body))
 
 
 def path_of(uri: str) -> str:
     """The path of a URL with its query."""
     parts = urlsplit(uri)
     return f"{parts.path}?{parts.query}"
-
-
-def is_all_secret(body: str) -> bool:
-    """Whether a recorded body says nothing of what was asked: its secrets were all that it held."""
-    return REDACTED in body and not any(map(str.isalnum, body.replace(REDACTED, "")))
 
 
 def canonical(body: str) -> str:

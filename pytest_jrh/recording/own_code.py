@@ -83,19 +83,30 @@ class KeptRequests:
             answer = entry.text
         tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer is not None))
         if answer is not None and (code.from_head or tape.recording.planning):
-            self._note_sent_before(code)
             return self._replayed(code, answer)
         if tape.recording.planning:
             # A plan runs nobody's code.
             raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
         if code.from_head and not live:
-            raise self._without_verdict(code, entry)
+            changes, why = "", "and there is none."
+            if entry is not None:
+                changes = "\n".join(changed_parts(entry.asked, code.asked))
+                why = "which is that of another judge or case."
+            cause = f"{code.who} answers from its recorded verdict, {why}"
+            raise tape.missing(JUDGE.name, cause, changes)
         return await self._run(code, work, live=live)
 
     def _replayed(self, code: OwnCode, answer: str) -> Verdict:
         """Make a verdict of a recorded answer; raises `Unscored` where it is none, as where the
         judge had answered so now.
         """
+        # What the code sent when its verdict was recorded.
+        entry = self.tape.recorded(code.fingerprint, interactions=True)
+        exchanges = entry.exchanges if entry is not None else ()
+        # Behind the first one there may be those of an earlier version of the code.
+        self.tape.sent.is_partial |= len(exchanges) > 1
+        for interaction in exchanges[:1]:
+            self.tape.sent.sent(HttpRequest.of(interaction))
         if self.tape.has_sent:
             self.tape.spend(Spending(replayed=1, unpriced=1))
         try:
@@ -110,23 +121,6 @@ class KeptRequests:
                 file=str(self.tape.file),
                 hint="Restore the file from version control.",
             ) from error
-
-    def _note_sent_before(self, code: OwnCode) -> None:
-        """Note what the code sent when its verdict was recorded."""
-        entry = self.tape.recorded(code.fingerprint, interactions=True)
-        exchanges = entry.exchanges if entry is not None else ()
-        # Behind the first one there may be those of an earlier version of the code.
-        self.tape.sent.is_partial |= len(exchanges) > 1
-        for interaction in exchanges[:1]:
-            self.tape.sent.sent(HttpRequest.of(interaction))
-
-    def _without_verdict(self, code: OwnCode, entry: RecordedCall | None) -> Unscored:
-        changes, why = "", "and there is none."
-        if entry is not None:
-            changes = "\n".join(changed_parts(entry.asked, code.asked))
-            why = "which is that of another judge or case."
-        cause = f"{code.who} answers from its recorded verdict, {why}"
-        return self.tape.missing(JUDGE.name, cause, changes)
 
     async def _run(self, code: OwnCode, work: Work, *, live: bool) -> Verdict:
         """Run the code: its requests are answered from its entry, and if `live` the others sent."""
@@ -149,10 +143,15 @@ class KeptRequests:
                 error.asked = (code.fingerprint,)
             raise
         finally:
-            self._account_for(exchanges)
+            if exchanges.sent:
+                tape.asked.add(JUDGE.name)
+            sent, replayed = exchanges.sent, exchanges.replayed
+            tape.spend(Spending(calls=sent, replayed=replayed, unpriced=sent + replayed))
+            for request in exchanges.asked:
+                tape.sent.sent(request)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             is_new = judged is not None and (code.from_head or not has_verdict)
-            if live and (exchanges.sent or is_new):
+            if live and (sent or is_new):
                 self._keep(code, exchanges, sequence, judged)
         return code.verdict(judged)
 
@@ -205,20 +204,6 @@ class KeptRequests:
             # The judge's code has caught it.
             raise Halted
         return CodeAnswer(answer.value, redactor.of_code(storable(reasoning)[0]))
-
-    def _account_for(self, exchanges: Exchanges) -> None:
-        """Count what was asked, and note what of the case it showed."""
-        if exchanges.sent:
-            self.tape.asked.add(JUDGE.name)
-        self.tape.spend(
-            Spending(
-                calls=exchanges.sent,
-                replayed=exchanges.replayed,
-                unpriced=exchanges.sent + exchanges.replayed,
-            )
-        )
-        for request in exchanges.asked:
-            self.tape.sent.sent(request)
 
     def _keep(
         self, code: OwnCode, exchanges: Exchanges, sequence: int, judged: CodeAnswer | None

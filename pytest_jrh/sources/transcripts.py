@@ -204,7 +204,9 @@ class Transcripts(Source):
     def _row(self, item: Item, conversation: Conversation) -> _Row:
         sample_id, has_id = conversation.id, True
         if sample_id is None and self._is_whole:
-            sample_id = self._file_name
+            path = self.path.resolve()
+            # All trajectories of Harbor have one name.
+            sample_id = path.parent.name if path.name == _TRAJECTORY.name else path.stem
         elif sample_id is None:
             # The same wherever in a file it stands.
             text = json.dumps(conversation.messages, sort_keys=True, separators=(",", ":"))
@@ -222,14 +224,6 @@ class Transcripts(Source):
             message = f"is the same conversation as {earlier}, and neither has an id"
         how = "give each its own id or epoch; suite.format: {id: [/task, /trial]} puts one together"
         return DamagedError(message, how)
-
-    @property
-    def _file_name(self) -> str:
-        path = self.path.resolve()
-        if path.name == _TRAJECTORY.name:
-            # All trajectories of Harbor have one name.
-            return path.parent.name
-        return path.stem
 
     @property
     def _is_list(self) -> bool:
