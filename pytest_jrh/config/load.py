@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -174,7 +175,7 @@ def load_suite(
         mode=mode,
         rubrics=rubrics,
         tests=_tests(config, rubrics, located.cases),
-        judges=_judges(config, entries, files, places.bases),
+        judges=_judges(config, entries, files, places.bases, rubrics),
         config=config,
         logs=located.logs,
         stages=_stages(config, making, files),
@@ -228,6 +229,7 @@ def _judges(
     entries: Sequence[JudgeEntry],
     files: Mapping[KeyPath, Path],
     folders: Sequence[Path],
+    rubrics: tuple[Rubric, ...],
 ) -> tuple[JudgeSettings, ...]:
     """Fill in the judges; their code may name files in the `folders`."""
     judges = []
@@ -255,9 +257,10 @@ def _judges(
             function = getattr(entry.section, kind.key).removeprefix(entry.code_file)
             values[kind.key] = f"{files.get((*entry.place, kind.key))}{function}"
         section = section.model_copy(update=values)
-        judges.append(
-            JudgeSettings(entry.name, stage, kind.key, section, tuple(folders), config.prompts_of)
+        judge = JudgeSettings(
+            entry.name, stage, kind.key, section, tuple(folders), config.prompts_of
         )
+        judges.append(replace(judge, rubrics=rubrics) if section.together else judge)
     return tuple(judges)
 
 
@@ -346,6 +349,10 @@ def _check_values(section: JudgeStage, entry: JudgeEntry, mode: Mode) -> Iterato
         if is_prompt and entry.prompt_path is None:
             message = "needs a prompt that asks for these values; the built-in one asks for scores"
             yield Mistake((*entry.owner_of(name), name), message, "set prompt_path beside it")
+    if section.together and (entry.kind.one_rubric or section.verdict):
+        message = entry.kind.one_rubric or "`verdict` finds one verdict in a text, not several"
+        hint = "leave it out, or let a prompt answer in JSON, or a function of your own"
+        yield Mistake((*entry.owner_of("together"), "together"), message, hint)
     key = (*entry.owner_of("score_map"), "score_map")
     for value, score in (section.score_map or {}).items():
         if mode == "binary" and score not in BINARY.scores:

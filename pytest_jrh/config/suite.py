@@ -18,7 +18,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.files import exists
-from pytest_jrh.core.ids import case_name, node_part
+from pytest_jrh.core.ids import case_name, cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, ORDINAL, Mode, Objective, Scale
@@ -131,6 +131,11 @@ class Suite:
         of_rands = self.config.rand.tests.get(spec.test)
         [repeats] = (entry.repeats for entry in self.judges if entry.name == (spec.judge or None))
         return repeats if of_rands is None else max(repeats, of_rands.seeds * of_rands.repetitions)
+
+    def verdicts_at(self, spec: CaseSpec) -> Path:
+        """Where the calls of a case's judge are recorded."""
+        together = any(judge.rubrics for judge in self.judges if judge.name == spec.judge)
+        return cassette_path(self.cassette_dir, spec, judging=True, together=together)
 
 
 @frozen

@@ -252,6 +252,16 @@ JUDGE = StageSpec(
 )
 
 
+TOGETHER = replace(
+    JUDGE,
+    name="judge.together",
+    variables=frozenset({"rubrics", "transcript", "instruction"}) | ANSWER,
+    required=frozenset({"rubrics", "transcript|response"}),
+    prompt_per="",
+)
+"""The judge that is asked about all rubrics in one call: its prompts."""
+
+
 MOST_FOLLOWING_EDITS = 6
 """How often the editor is asked about what follows from the acts that a plan changes."""
 
@@ -311,7 +321,7 @@ VERIFIER = StageSpec(
 
 
 STAGES: Mapping[str, StageSpec] = {
-    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE)
+    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE, TOGETHER)
 }
 MAKING: tuple[StageSpec, ...] = tuple(stage for stage in STAGES.values() if stage.makes_cases)
 """The stages that make cases, each with a section of its own in the config."""

@@ -116,7 +116,8 @@ class Unscored(JrhError):
     is said in place of the outcome's own sentence, where it does not fit. `difference` is a short
     diff of a call that is not recorded from the nearest one in its `cassette`. `alike` is what came
     where other cases will meet the same: the kind of an answer that cannot be read, or of an error
-    that no retry changes; `ends` that no call to the model can succeed after it.
+    that no retry changes; `ends` that no call to the model can succeed after it. `alone` says that
+    of an answer about several rubrics one verdict is missing, and the others stand.
     """
 
     outcome: UnscoredKind
@@ -132,6 +133,7 @@ class Unscored(JrhError):
     cassette: str = ""
     alike: str = ""
     ends: bool = False
+    alone: bool = False
 
     def __str__(self) -> str:
         return f"{self.outcome} in stage {self.stage}: {self.cause} {self.advice}".rstrip()

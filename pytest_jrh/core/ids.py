@@ -31,6 +31,8 @@ UNNAMED_BASE = "agent_perturbation"
 """The kind of test that ids do not name where a probe changes a case of it: the first there was."""
 NATURAL = "labels"
 """The kind of test whose cases are runs as they are: ids do not name their label."""
+TOGETHER = "~together"
+"""In place of a rubric, where one call judges under all: `file_part` gives no such name."""
 GENERATION = "generation"
 JUDGING = "judge-"
 _JUDGING = f".{JUDGING}"
@@ -147,11 +149,17 @@ def artifact_stem(spec: CaseSpec) -> str:
     return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
 
 
-def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
-    """Where the calls of a case's generation are recorded, or those of its judge."""
+def cassette_path(
+    cassette_dir: Path, spec: CaseSpec, *, judging: bool, together: bool = False
+) -> Path:
+    """Where the calls of a case's generation are recorded, or those of its judge; one that judges
+    a run as it is under all rubrics `together` has one place for these.
+    """
     of_calls = f"{_JUDGING}{_judge_file(spec.judge)}" if judging else f".{GENERATION}"
     name = f"{'.'.join([file_part(spec.run_id), *_key(spec)])}{of_calls}.yaml"
-    return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
+    of_all = judging and together and spec.test == NATURAL
+    folder = TOGETHER if of_all else file_part(spec.rubric_id)
+    return cassette_dir / f"{spec.test}/{folder}/{name}"
 
 
 @dataclass(frozen=True)
@@ -202,13 +210,13 @@ def _of_any_variant(stem: Path, folder: Path) -> str:
 
 
 def former_cassettes(
-    cassette_dir: Path,
+    place: Callable[[CaseSpec], Path],
     judges: Iterable[str | None],
     recorded: Callable[[], Iterable[Path]],
 ) -> Callable[[CaseSpec], list[Path]]:
     """What gives the cassettes of a case's judging by other names than those of these judges: one
-    of them may have had another name before, and a case as it is that of its label. What is
-    `recorded` is looked up when first asked.
+    of them may have had another name before, and a case as it is that of its label. `place` is
+    where it is by the present one; what is `recorded` is looked up when first asked.
     """
     present = {f"{_judge_file(judge)}.yaml" for judge in judges}
 
@@ -225,7 +233,7 @@ def former_cassettes(
         return paths
 
     def former(spec: CaseSpec) -> list[Path]:
-        case = str(cassette_path(cassette_dir, spec, judging=True)).rpartition(_JUDGING)[0]
+        case = str(place(spec)).rpartition(_JUDGING)[0]
         return by_case().get(case, [])
 
     return former

@@ -200,6 +200,10 @@ class JudgeStage(StageSection):
         int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99, best an odd one")
     ] = None
     """How often this judge judges each case. Left out: once."""
+    together: Flag | None = None
+    """true: each call asks about all rubrics of the suite, and the answer holds a verdict on each.
+    A run as it is is then judged by one call for all of them. A prompt of your own names
+    `rubrics`, and a function returns a mapping of their ids to verdicts."""
     score_map: Annotated[
         dict[str, int] | None,
         Field(min_length=1),

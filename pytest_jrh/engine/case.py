@@ -24,7 +24,7 @@ from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageMo
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview, PerturbationOutcome
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
-from pytest_jrh.core.ids import case_id, cassette_path, generation_id
+from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
@@ -364,7 +364,8 @@ async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
         await tape.finish()
         raise
     except Unscored as trouble:
-        if UNSCORED[trouble.outcome].final:
+        # The cases of other rubrics may need more calls.
+        if UNSCORED[trouble.outcome].final and not trouble.alone:
             await tape.finish()
         tape.failed(trouble)
         raise
@@ -380,7 +381,10 @@ async def renewing(tape: Tape, settings: EngineSettings, work: Callable[[], Awai
             return await work()
         except Unscored as trouble:
             renews_unscored = settings.retry_unscored and UNSCORED[trouble.outcome].final
-            if not renews_unscored or not await tape.forget(trouble.asked, start):
+            asked = trouble.asked
+            if trouble.alone:
+                asked = tuple(lookup.fingerprint for lookup in tape.lookups[start[0] :])
+            if not renews_unscored or not await tape.forget(asked, start):
                 raise
 
 
@@ -488,7 +492,9 @@ class Calls:
         """The tape that a case's calls of one kind go through."""
         settings, folder = self._settings, ready.suite.cassette_dir
         mode = settings.modes(ready)[judging]
-        path = cassette_path(folder, attempt.spec, judging=judging)
+        path = cassette_path(folder, attempt.spec, judging=False)
+        if judging:
+            path = ready.suite.verdicts_at(attempt.spec)
         live: Exchange | None = None
         http: HttpRecorder | None = None
         if settings.ask and mode != "none":
@@ -511,7 +517,7 @@ class Calls:
             mode,
             recording,
             case=case_id(attempt.spec),
-            shared=attempt.spec in ready.bases,
+            shared=attempt.spec in ready.bases or path.parent.name == TOGETHER,
             former=partial(_former, attempt.spec, ready) if judging else tuple,
             needs=_needs(attempt.spec, ready, judging=judging),
         )

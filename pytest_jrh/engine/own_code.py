@@ -21,7 +21,7 @@ from pytest_jrh.core.errors import SessionEnd, Unscored, error_text
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.judges.judge import CodeAnswer, OwnCode
-from pytest_jrh.judges.own_code import FIX_AND_RUN, advice_on_keys, code_answer, no_verdict
+from pytest_jrh.judges.own_code import FIX_AND_RUN, advice_on_keys, no_verdict
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.exchanges import Halted
 from pytest_jrh.recording.own_code import KeptRequests
@@ -58,7 +58,7 @@ class TapedCalls:
         run = _Run(code, self.threads, copy_context())
 
         async def work() -> CodeAnswer:
-            return code_answer(await run.value())
+            return code.read(await run.value())
 
         async with self.slots:
             return await self.requests().verdict(code, work)

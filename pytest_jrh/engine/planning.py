@@ -204,6 +204,8 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
         sentences.append("")
         if runs_code:
             sentences.append(_RUNS_CODE)
+        if any(judge.settings.rubrics for ready in suites for judge in ready.judges.values()):
+            sentences.append(_TOGETHER)
         sentences.append(_ESTIMATED)
     return all_wrapped(sentences, width)
 
@@ -211,6 +213,10 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
 _RUNS_CODE = (
     "No judge's own code is called here: it counts as at most one call a case; in a session each "
     "of its requests counts."
+)
+_TOGETHER = (
+    "A judge with `together: true` judges a run as it is under all rubrics in one call, which is "
+    "counted once."
 )
 _ESTIMATED = (
     "Answers that have to be asked for again come on top, and so do attempts that fail, which "

@@ -101,6 +101,7 @@ class CaseRunner:
         self._finalized: asyncio.Task[None] | None = None
         self.done = 0
         self.spending = Spending()
+        self._surveyed: set[Path] = set()
 
     def _is_stopping(self) -> bool:
         return self._stopping or self._settings.is_orphan()
@@ -355,9 +356,16 @@ class CaseRunner:
             raise Stopped
 
     async def survey(self, spec: CaseSpec) -> Survey:
-        """Replay a case as far as its cassettes reach."""
+        """Replay a case as far as its cassettes reach; a call that several share counts once."""
         attempt, judging = self._begun(spec)
-        return await surveyed(attempt, self._suites[spec.suite], judging, self.calls)
+        ready = self._suites[spec.suite]
+        survey = await surveyed(attempt, ready, judging, self.calls)
+        place = ready.suite.verdicts_at(spec)
+        if place in self._surveyed:
+            return replace(survey, recorded=0, to_make={})
+        if attempt.scores or any(calls.high for calls in survey.to_make.values()):
+            self._surveyed.add(place)
+        return survey
 
 
 def _clean(why: Why, redactor: Redactor) -> Why:

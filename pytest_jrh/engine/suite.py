@@ -37,7 +37,7 @@ from pytest_jrh.core.runs import (
 )
 from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
-from pytest_jrh.judges import JUDGES
+from pytest_jrh.judges import JUDGES, build_judge
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
@@ -46,6 +46,7 @@ from pytest_jrh.judges.own_code import (
     asks_for_credentials,
 )
 from pytest_jrh.judges.python import supplied_judge
+from pytest_jrh.judges.together import together
 from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import open_stores
 from pytest_jrh.people.labels import PersonLabel, read_people
@@ -121,8 +122,8 @@ class ReadySuite:
     @cached_property
     def former_cassettes(self) -> Callable[[CaseSpec], list[Path]]:
         """Where a judge may have recorded a case under another name."""
-        folder = self.suite.cassette_dir
-        return former_cassettes(folder, self.judges, partial(cassettes_in, folder))
+        recorded = partial(cassettes_in, self.suite.cassette_dir)
+        return former_cassettes(self.suite.verdicts_at, self.judges, recorded)
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
@@ -332,10 +333,10 @@ def _judges(
     judges: dict[str | None, SuiteJudge] = {}
     for settings in suite.judges:
         if supplied is not None:
-            judges[settings.name] = supplied_judge(settings, supplied)
+            judges[settings.name] = together(supplied_judge(settings, supplied))
             continue
         kind = JUDGES[settings.kind]
-        build = partial(kind.build, settings, suite.prompt_mode, suite.instruction)
+        build = partial(build_judge, settings, suite.prompt_mode, suite.instruction)
         is_code = kind.keys is not None and issubclass(kind.keys, OwnCodeKeys)
         with collecting(problems):
             if records or not is_code:

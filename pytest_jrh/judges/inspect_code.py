@@ -223,6 +223,7 @@ INSPECT_SCORER = JudgeKind(
     keys=ScorerKeys,
     asks_model=False,
     behind_file="@",
+    one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
     notes=(
         "args: {partial_credit: false}          # what the scorer is made with",
         "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; or `model`",

@@ -20,13 +20,22 @@ from pydantic import BeforeValidator, create_model
 
 from pytest_jrh.cases.probes.probe import STYLES
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.calls import JUDGE, NO_CALL, ONE_CALL, Bounds, Complete, PromptsOf, StageModel
+from pytest_jrh.core.calls import (
+    JUDGE,
+    NO_CALL,
+    ONE_CALL,
+    TOGETHER,
+    Bounds,
+    Complete,
+    PromptsOf,
+    StageModel,
+)
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.runs import Message, Messages, Transcript
+from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
 from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.templates import Template
@@ -70,8 +79,8 @@ class OwnCode:
     """One verdict that is given by code which may ask whom it likes.
 
     `label` is the judge in the cassette, and this its `repeat`-th verdict on the case. `call` is
-    the code, which has a thread of its own; what it returns is awaited where it can be. Its answer
-    is recorded, and `verdict` makes a verdict of it, or raises `Unscored`.
+    the code, which has a thread of its own; what it returns is awaited where it can be, and `read`
+    as an answer. That is recorded, and `verdict` makes a verdict of it, or raises `Unscored`.
     `timeout` is for the whole of it, in seconds. `key` says what a recorded verdict rests on, each
     part as a short text; `files` is what names the judge in it without a version; with `from_head`
     that verdict is taken where the key is the same, and the code not run.
@@ -79,6 +88,7 @@ class OwnCode:
 
     label: str
     call: Callable[[Submit], object]
+    read: Callable[[object], CodeAnswer]
     verdict: Callable[[CodeAnswer], Verdict]
     timeout: float
     key: Mapping[str, str]
@@ -171,7 +181,7 @@ class JudgeSettings:
     `stage` holds its model and prompt, `kind` is its key in `pytest_jrh.judges.JUDGES`, and
     `section` its section of the config, with what the section `judge` and others fill in.
     `folders` are those in which its own code may name files; `prompt_of` is what its built-in
-    prompt is about.
+    prompt is about. `rubrics` are those that each call is about, together; empty where it is one.
     """
 
     name: str | None
@@ -180,6 +190,7 @@ class JudgeSettings:
     section: JudgeStage = field(default_factory=JudgeStage.model_construct)
     folders: tuple[Path, ...] = ()
     prompt_of: PromptsOf = "text"
+    rubrics: tuple[Rubric, ...] = ()
 
     @property
     def show_reasoning(self) -> bool:
@@ -210,13 +221,19 @@ class JudgeSettings:
     def parts(self) -> Json:
         """What verdicts rest on of it, beside a prompt or code and how answers are read."""
         stage = self.stage
-        return {
+        parts: Json = {
             "model": stage.model,
             "system_prompt": stage.system_prompt,
             "temperature": stage.temperature,
             "max_tokens": stage.max_tokens,
             "show_reasoning": self.show_reasoning,
         }
+        if self.rubrics:
+            # Each of its questions holds the texts of all, in this order.
+            parts["rubrics"] = [
+                (rubric.id, rubric.instructions, rubric.scale.words) for rubric in self.rubrics
+            ]
+        return parts
 
 
 @frozen
@@ -228,7 +245,8 @@ class JudgeKind:
     need name no model. `build` takes the settings, the suite's mode and its instruction, the note
     to the judge; it raises `InputError` for settings that cannot be used. `behind_file` is what
     stands between a file of Python and a name in the value of its key, empty where that names no
-    file. `notes` are the lines about its other keys in the config of a new suite.
+    file. `notes` are the lines about its other keys in the config of a new suite. `one_rubric` says
+    why it cannot be asked about several rubrics together; empty where it can.
     """
 
     key: str
@@ -237,6 +255,7 @@ class JudgeKind:
     asks_model: bool = True
     behind_file: str = ""
     notes: tuple[str, ...] = ()
+    one_rubric: str = ""
 
     @property
     def own_keys(self) -> frozenset[str]:
@@ -275,10 +294,11 @@ def value_of(key: str) -> str | int | bool:
 
 @frozen
 class JudgedRubric:
-    """The criterion: its id and its text."""
+    """The criterion: its id, its text, and what each score of its scale means."""
 
     id: str
     text: str
+    levels: tuple[ScoreLevel, ...] = ()
 
 
 @frozen
@@ -289,7 +309,8 @@ class JudgedCase:
     run keeps to the rubric, and 1 that it does not. `messages` are Inspect's chat messages as
     dictionaries, `input` is the task as text and `metadata` what the log says of the run. A judge
     that changes them changes a copy of its own. `run_id` and `epoch` say which run of the log it
-    is, or was before it was edited.
+    is, or was before it was edited. A judge that is asked about all rubrics together finds them in
+    `rubrics`, and `rubric` is then empty.
     """
 
     rubric: JudgedRubric
@@ -300,6 +321,7 @@ class JudgedCase:
     run_id: str = ""
     epoch: int = 1
     scores: tuple[int, ...] = BINARY.scores
+    rubrics: tuple[JudgedRubric, ...] = ()
 
     @property
     def transcript(self) -> str:
@@ -322,6 +344,11 @@ class JudgedCase:
         return answer_parts(self.messages)["context"]
 
 
+def judged_rubric(rubric: Rubric) -> JudgedRubric:
+    """The part of a rubric that a judge may see."""
+    return JudgedRubric(rubric.id, rubric.instructions, rubric.scale.levels)
+
+
 def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
     """The part of a case that its judge may see, as a copy.
 
@@ -332,7 +359,7 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
         shown = message if show_reasoning else without_reasoning(message)[0]
         messages.append(copy.deepcopy(dict(shown)))
     return JudgedCase(
-        JudgedRubric(case.rubric.id, case.rubric.instructions),
+        judged_rubric(case.rubric),
         tuple(messages),
         case.scale.levels,
         case.run.input,
@@ -465,7 +492,7 @@ class PromptJudge(SuiteJudge):
 
     def refuse_one_rubric(self) -> None:
         """Refuse a prompt that judges by a rubric of its own, where there are several."""
-        if "rubric" not in self.template.variables:
+        if self.template.variables.isdisjoint({"rubric", "rubrics"}):
             message = "the prompt does not use rubric, and the suite has several"
             hint = "write {{ rubric }} where it belongs"
             raise InputError(message, self.template.origin, hint=hint)
@@ -473,31 +500,48 @@ class PromptJudge(SuiteJudge):
     async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""
         settings, template = self.settings, self.template
-        score_map = settings.section.score_map
-        names = None if score_map is None else _names(score_map)
         turns: Messages = case.messages
         images: list[str] = []
         if settings.sends_images:
             turns, images = with_numbers(case.messages, settings)
         values = {
-            "rubric_id": case.rubric.id,
-            "rubric": with_scale(case.rubric.instructions, case.scale, template, names),
             "transcript": STYLES[case.style](turns, show_reasoning=settings.show_reasoning),
             "instruction": self.instruction,
             **answer_values(turns, template),
-            **scale_values(case.scale, names),
+            **self.question(case.rubric),
         }
-        scores = case.scale.scores
         stage = Stage(settings.stage, template, calls.complete)
         try:
-            on_offer = _on_offer(score_map, scores)
-            response_model = judge_response(scores, on_offer, settings.section.verdict)
-            answer = (await stage.ask(values, response_model, images)).parsed
+            answer = (await stage.ask(values, self.shape(case.rubric), images)).parsed
         except Unscored as trouble:
             if trouble.outcome == "model_error" and images:
                 trouble.advice = f"{_NO_IMAGES} {trouble.advice or ''}".strip()
             raise
-        score = answer.score
+        return self.verdict(answer, case.rubric)
+
+    @property
+    def names(self) -> Mapping[int, str] | None:
+        """What its map calls the scores; None without a map."""
+        score_map = self.settings.section.score_map
+        return None if score_map is None else _names(score_map)
+
+    def question(self, rubric: Rubric) -> Json:
+        """What prompts say of a rubric, by their variables."""
+        return {
+            "rubric_id": rubric.id,
+            "rubric": with_scale(rubric.instructions, rubric.scale, self.template, self.names),
+            **scale_values(rubric.scale, self.names),
+        }
+
+    def shape(self, rubric: Rubric) -> type[Response]:
+        """The shape of an answer about a rubric."""
+        section, scores = self.settings.section, rubric.scale.scores
+        return judge_response(scores, _on_offer(section.score_map, scores), section.verdict)
+
+    def verdict(self, answer: Any, rubric: Rubric) -> Verdict:
+        """The verdict on a rubric that an answer of its shape holds."""
+        del rubric
+        score, score_map = answer.score, self.settings.section.score_map
         if score_map is not None:
             score = score_map[key_of(score)]
         return Verdict(score, answer.reasoning.strip())
@@ -505,8 +549,9 @@ class PromptJudge(SuiteJudge):
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PromptJudge:
     path = settings.stage.prompt_path
+    stage = TOGETHER if settings.rubrics else JUDGE
     template = load_template(
-        JUDGE.name, mode=mode, objective="fail", prompt_path=path, of=settings.prompt_of
+        stage.name, mode=mode, objective="fail", prompt_path=path, of=settings.prompt_of
     )
     return PromptJudge(settings, template, instruction)
 

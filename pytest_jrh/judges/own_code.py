@@ -57,7 +57,7 @@ from pytest_jrh.llm.transport import DEFAULT_TIMEOUT, keep_libraries_local, may_
 FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
 _DIGEST = 12
 _LONGEST_VALUE = 80
-_LONGEST_REASONING = 20_000
+LONGEST_REASONING = 20_000
 _LONGEST_CAUSE = 300
 _PAIR = 2
 
@@ -124,21 +124,27 @@ class OwnCodeJudge(SuiteJudge):
     async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Have `calls` run the code; raises `Unscored` where what it answers is no verdict."""
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        scoring = self.scoring(judged)
+        return await calls.run(self.code(judged, case, calls))
+
+    def code(self, judged: JudgedCase, case: Case, calls: JudgeCalls) -> OwnCode:
+        """Its code about a case."""
         case_parts = asdict(judged)
         # The place of its recording says which run it is, and its levels which scores there are.
         del case_parts["run_id"], case_parts["epoch"], case_parts["scores"]
+        del case_parts["rubric"]["levels"]
+        if not judged.rubrics:
+            del case_parts["rubrics"]
         files = f"files {json_digest(self._answer_rests_on(None))[:_DIGEST]}"
-        code = OwnCode(
+        return OwnCode(
             label=self.label,
             call=functools.partial(self.answer, judged, case, calls),
-            verdict=lambda answer: scoring.verdict(answer, judged),
+            read=code_answer,
+            verdict=functools.partial(self.scoring(judged).verdict, case=judged),
             timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
             key={"judge": self.version or files, "case": json_digest(case_parts)[:_DIGEST]},
             files=files,
             from_head=self.version is not None,
         )
-        return await calls.run(code)
 
     def scoring(self, judged: JudgedCase) -> Scoring:
         """How its values become scores of a case."""
@@ -190,7 +196,7 @@ class Scoring:
         """
         value, reasoning = answer
         if not isinstance(reasoning, str):
-            raise self.invalid(f"gave {_value_text(reasoning)} as its reasoning, which is no text")
+            raise self.invalid(f"gave {value_text(reasoning)} as its reasoning, which is no text")
         probability = None
         offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"
         if self.threshold is not None:
@@ -198,7 +204,7 @@ class Scoring:
         elif self.score_map is not None:
             if key_of(value) not in self.score_map:
                 raise self.invalid(
-                    f"gave {_value_text(value)}; `score_map` has no value but "
+                    f"gave {value_text(value)}; `score_map` has no value but "
                     f"{', '.join(self.score_map)}"
                 )
             score = self.score_map[key_of(value)]
@@ -206,17 +212,18 @@ class Scoring:
             score = value
         else:
             raise self.invalid(
-                f"gave {_value_text(value)}; a score must be the integer {offered}, or one that "
-                "`score_map` gives for the value; a probability needs `threshold`"
+                f"gave {value_text(value)}; a score must be the integer {offered}, or one that "
+                "`score_map` gives for the value; a probability needs `threshold`, and a mapping "
+                "of rubrics to verdicts `together: true`"
             )
         if score not in case.scores:
-            raise self.invalid(f"gave the score {_value_text(score)}; it must be {offered}")
-        return Verdict(score, reasoning[:_LONGEST_REASONING].strip(), probability)
+            raise self.invalid(f"gave the score {value_text(score)}; it must be {offered}")
+        return Verdict(score, reasoning[:LONGEST_REASONING].strip(), probability)
 
     def _held_to_threshold(self, value: object, threshold: float) -> tuple[int, float]:
         """The score, and the probability that it is a violation."""
         if type(value) is bool or not isinstance(value, int | float) or not 0 <= value <= 1:
-            problem = f"gave {_value_text(value)}; `threshold` needs a number from 0 to 1"
+            problem = f"gave {value_text(value)}; `threshold` needs a number from 0 to 1"
             raise self.invalid(problem)
         score, probability = int(value >= threshold), float(value)
         if self.one_passes:
@@ -228,7 +235,8 @@ class Scoring:
         return no_verdict("invalid_response", f"{self.who} {problem}.")
 
 
-def _value_text(value: object) -> str:
+def value_text(value: object) -> str:
+    """What a judge gave, in a message: a value, or what type it has."""
     if value is None or isinstance(value, bool | int | float | str):
         return shortened(repr(value), _LONGEST_VALUE)
     # With its module: numpy's bool is called `bool`, too.

@@ -348,9 +348,9 @@ def _unused_of(ready: ReadySuite) -> list[Path]:
     recorded = dict.fromkeys(cassettes_in(folder))
     used = set()
     for spec in ready.specs_with_recordings():
-        paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
-        used.update(paths)
-        if paths[1] not in recorded:
+        of_judge = ready.suite.verdicts_at(spec)
+        used.update([cassette_path(folder, spec, judging=False), of_judge])
+        if of_judge not in recorded:
             # Its judge may be answered from what it recorded under another name.
             used.update(ready.former_cassettes(spec))
     return unused_cassettes(recorded, used, frozen=ready.suite.frozen is not None)

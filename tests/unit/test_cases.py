@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,8 @@ def test_a_corrected_label_leaves_a_case_as_it_is_its_name_and_its_recording() -
     named = "labels/refund_policy/x.score_1.e1.score_2.judge-default.yaml"
     others = (named.replace("labels", "agent_positives"), named.replace(".e1", ".e2"))
     recorded = [folder / name for name in (named, *others)]
-    former = ids.former_cassettes(folder, [None], lambda: recorded)
+    place = partial(ids.cassette_path, folder, judging=True)
+    former = ids.former_cassettes(place, [None], lambda: recorded)
     assert former(wanted) == [folder / named]
     assert former(replace(wanted, test="agent_positives")) == []
     assert ids.case_id(replace(wanted, test="agent_positives")).endswith("[e1-score_4]")

@@ -18,6 +18,8 @@ from pytest_jrh.core.errors import InputError
 from tests.support.configs import AGENT, CONFIG, Folder, changed, minimal
 
 GRADED = {"python": f"{CONFIG}:graded"}
+SCORER = {"inspect_scorer": "package/graded"}
+PATTERN = {"prompt_path": CONFIG, "verdict": "(yes)"}
 
 
 @pytest.fixture
@@ -70,6 +72,13 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("gate.probes.position", 0.1, "got 0.1; must be a mapping with the keys max_rate", None),
         ("judge.score_map", {"yes": 1, "no": 0}, "the built-in one asks for scores", None),
         ("judge.verdict", "Verdict: (yes|no)", "the built-in one asks for scores", None),
+        (
+            "judge",
+            {**SCORER, "together": True},
+            "has one rubric as its target, and gives one",
+            None,
+        ),
+        ("judge", {**PATTERN, "together": True}, "finds one verdict in a text, not several", None),
         ("judge.verdict", "(yes", 'got "(yes"; must be a regular expression with one', None),
         ("judge.verdict", "(yes)|(no)", "must be a regular expression with one group", None),
         ("judge", {**GRADED, "verdict": "(yes)"}, "no meaning for a judge that has the key", None),

@@ -66,6 +66,8 @@ def response_model(stage: str, mode: Mode) -> type[Response]:
         "summary": SummaryResponse,
         "verifier": verifier_response(scale),
         "judge": judge_response(scale.scores),
+        # Under the id of each rubric.
+        "judge.together": judge_response(scale.scores),
     }
     return models[stage]
 
@@ -105,7 +107,7 @@ def test_a_built_in_prompt_asks_for_the_fields_of_its_schema_in_order_and_for_re
 
 @pytest.mark.parametrize("of", ["text", "answer"])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("stage", ["judge", "verifier"])
+@pytest.mark.parametrize("stage", ["judge", "judge.together", "verifier"])
 def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(
     stage: str, mode: Mode, of: PromptsOf
 ) -> None:

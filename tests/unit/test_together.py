@@ -1,0 +1,142 @@
+"""What a judge of several rubrics is asked, and what is read of its answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import ScoreLevel, scale_of
+from pytest_jrh.judges.judge import JudgedCase, JudgedRubric, JudgeSettings, PromptJudge
+from pytest_jrh.judges.python import PythonJudge
+from pytest_jrh.judges.together import TogetherPrompt, TogetherPython, together
+from pytest_jrh.llm.calls import load_template, parse
+
+LEVELS = (ScoreLevel(1, "rude"), ScoreLevel(2, ""), ScoreLevel(3, "kind"))
+RUBRICS = (
+    Rubric("polite", "It is kind.\nAlways."),
+    Rubric("</rubrics>", "It is markup."),
+    Rubric("how kind", "How kind?", answers=scale_of(LEVELS)),
+)
+SETTINGS = JudgeSettings(None, StageModel("judge", "m"), rubrics=RUBRICS)
+
+
+def asked(settings: JudgeSettings = SETTINGS) -> TogetherPrompt:
+    template = load_template("judge.together", mode="binary", objective="fail")
+    judge = together(PromptJudge(settings, template))
+    assert isinstance(judge, TogetherPrompt)
+    return judge
+
+
+def test_the_prompt_holds_each_rubric_below_its_id() -> None:
+    text = asked().question(RUBRICS[0])["rubrics"]
+    assert text == (
+        '"polite":\n  It is kind.\n  Always.\n\n"</rubrics>":\n  It is markup.\n\n"how kind":\n'
+        "  How kind?\n\n  Scores:\n  1: rude\n  2: (no description)\n  3: kind"
+    )
+    assert text in asked().prompt
+    # The judge is another one where any rubric, or their order, is.
+    reworded = (replace(RUBRICS[0], instructions="It is kind."), *RUBRICS[1:])
+    others = [SETTINGS, *(replace(SETTINGS, rubrics=new) for new in (reworded, RUBRICS[::-1], ()))]
+    assert len({asked(other).fingerprint for other in others[:3]}) == 3
+    assert together(PromptJudge(others[3], asked().template)).__class__ is PromptJudge
+
+
+def said(score: object, reasoning: object = "So it is.") -> dict[str, object]:
+    return {"reasoning": reasoning, "score": score}
+
+
+def verdicts(answer: object) -> list[int | str]:
+    """What is read of an answer under each rubric: the score, or why there is none."""
+    judge, found = asked(), list[int | str]()
+    parsed = parse(json.dumps(answer), judge.shape(RUBRICS[0]))
+    for rubric in RUBRICS:
+        try:
+            found.append(judge.verdict(parsed, rubric).score)
+        except Unscored as trouble:
+            is_alone = trouble.outcome == "invalid_response" and trouble.alone
+            found.append(trouble.cause.partition(": ")[2] if is_alone else "not alone")
+    return found
+
+
+MISSING = "it is missing."
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted"),
+    [
+        ([said(0), said(1), said(3)], [0, 1, 3]),
+        ([said(0), None, said(3)], [0, MISSING, 3]),
+        ([said(0), "violated", said(3)], [0, "the answer: must be an object (got 'violated').", 3]),
+        ([said(0), said(True), said(3)], [0, "score: must be one of 0, 1 (got 'true').", 3]),
+        ([said(0), said(1), said(0)], [0, 1, "score: must be one of 1, 2, 3 (got '0')."]),
+        ([said(0), said([[1]]), said(3)], [0, "score: must be one of 0, 1 (got '[[1]]').", 3]),
+        ([said(0), said(1, 7), said(3)], [0, "reasoning: must be a text (got '7').", 3]),
+    ],
+)
+def test_what_is_wrong_under_one_rubric_leaves_the_others(
+    answer: list[Any], wanted: list[int | str]
+) -> None:
+    by_id = dict(zip((rubric.id for rubric in RUBRICS), answer, strict=True))
+    assert verdicts(by_id) == wanted
+    others = {f"<b>{number}</b>": said(0) for number in range(10_000)}
+    assert verdicts({**others, **by_id}) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        '"violated"',
+        "polite: 0",
+        '{"polite": "violated", "how kind": 2}',
+        '{"verdicts": {"polite": 0}}',
+        '{"polite": {"reasoning": "", "score": 0}, "polite": {"reasoning": "", "score": 1}}',
+    ],
+)
+def test_an_answer_without_a_usable_verdict_is_asked_for_again(text: str) -> None:
+    with pytest.raises(ValidationError):
+        parse(text, asked().shape(RUBRICS[0]))
+
+
+def test_the_schema_has_each_rubric_without_a_reference_or_a_default() -> None:
+    schema = asked().shape(RUBRICS[0]).model_json_schema()
+    ids = [rubric.id for rubric in RUBRICS]
+    assert [*schema["properties"]] == schema["required"] == ids
+    assert schema["additionalProperties"] is False
+    assert not {"$ref", "$defs", "default"} & {*json.dumps(schema).split('"')}
+    assert schema["properties"]["how kind"]["properties"]["score"]["enum"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (1, "gave 1; with `together` it has to return a mapping of rubric ids to verdicts"),
+        ({"polit": 0}, 'gave a verdict on "polit", which is no rubric; polite is the nearest id'),
+        ({0: 0}, "gave a verdict on 0, which is no rubric; must be one of polite"),
+        ({"polite": {0}}, '{"polite": ["a value of the type set", ""]}'),
+        ({"polite": (0, 7), "how kind": (2, "ü")}, '{"polite": [0, null], "how kind": [2, "ü"]}'),
+        ({}, "{}"),
+    ],
+)
+def test_a_function_gives_verdicts_on_rubrics_of_the_suite_alone(
+    value: Mapping[object, object], wanted: str
+) -> None:
+    judge = together(PythonJudge(SETTINGS, "", "judges.py:judge", lambda _case: value))
+    assert isinstance(judge, TogetherPython)
+    rubrics = tuple(JudgedRubric(rubric.id, rubric.instructions) for rubric in RUBRICS)
+    question = JudgedCase(JudgedRubric("", ""), (), rubrics=rubrics)
+    if wanted.startswith("{"):
+        assert judge.read(value, question) == (0, wanted)
+        return
+    with pytest.raises(Unscored) as refused:
+        judge.read(value, question)
+    assert wanted in refused.value.cause
