@@ -7,7 +7,7 @@ else compares the name of one.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -70,8 +70,15 @@ class Spending:
     lost: int = 0
 
     def __add__(self, other: Spending) -> Spending:
-        names = [part.name for part in fields(self)]
-        return Spending(*(getattr(self, name) + getattr(other, name) for name in names))
+        return Spending(
+            self.calls + other.calls,
+            self.replayed + other.replayed,
+            self.usage + other.usage,
+            self.cost + other.cost,
+            self.paid + other.paid,
+            self.unpriced + other.unpriced,
+            self.lost + other.lost,
+        )
 
     @property
     def replay(self) -> Spending:

@@ -107,7 +107,7 @@ def id_ends(spec: CaseSpec) -> tuple[str, str, str]:
 
 def generation_id(spec: CaseSpec) -> str:
     """The id of the case without its judge: several judges look at one made case."""
-    return case_id(replace(spec, judge=None))
+    return case_id(spec if spec.judge is None else replace(spec, judge=None))
 
 
 def made_case_id(result: CaseResult) -> str:

@@ -519,7 +519,7 @@ class Calls:
             case=case_id(attempt.spec),
             shared=attempt.spec in ready.bases or path.parent.name == TOGETHER,
             former=partial(_former, attempt.spec, ready) if judging else tuple,
-            needs=_needs(attempt.spec, ready, judging=judging),
+            needs=partial(_needs, attempt.spec, ready, judging=judging),
         )
         attempt.tapes.append(tape)
         if judging:

@@ -193,7 +193,7 @@ class ReadySuite:
     def is_unlabelled(self, spec: CaseSpec) -> bool:
         """Whether the case is one of a run that is judged without a label."""
         is_unmade = KINDS[spec.test].is_labelled
-        return self.suite.judges_unlabelled and is_unmade and self.label(spec) is None
+        return is_unmade and self.label(spec) is None and self.suite.judges_unlabelled
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read a case's run and preprocess it; raises `Unscored` (input_error) where that fails."""

@@ -505,11 +505,13 @@ class PromptJudge(SuiteJudge):
         if settings.sends_images:
             turns, images = with_numbers(case.messages, settings)
         values = {
-            "transcript": STYLES[case.style](turns, show_reasoning=settings.show_reasoning),
             "instruction": self.instruction,
             **answer_values(turns, template),
             **self.question(case.rubric),
         }
+        if "transcript" in template.variables:
+            style = STYLES[case.style]
+            values["transcript"] = style(turns, show_reasoning=settings.show_reasoning)
         stage = Stage(settings.stage, template, calls.complete)
         try:
             answer = (await stage.ask(values, self.shape(case.rubric), images)).parsed

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -124,8 +123,12 @@ def _checked(text: str) -> str:
     def keep(pairs: list[tuple[str, Any]]) -> Json:
         # Compared as they are read: two keys can become equal once characters that cannot be stored
         # are dropped.
-        names = Counter(storable(name)[0] for name, _ in pairs)
-        duplicates.extend(name for name, count in names.items() if count > 1)
+        names = set()
+        for name, _ in pairs:
+            clean = storable(name)[0]
+            if clean in names:
+                duplicates.append(clean)
+            names.add(clean)
         return dict(pairs)
 
     try:
@@ -552,7 +555,13 @@ def _parts(template: Template) -> tuple[Template | None, Template]:
     if separator is None:
         return None, template
     above, below = template.source[: separator.start()], template.source[separator.end() :]
-    return replace(template, source=above), replace(template, source=below.lstrip("\n"))
+    return _part(template, above), _part(template, below.lstrip("\n"))
+
+
+def _part(template: Template, source: str) -> Template:
+    """A part of a template, with those of its variables that may stand in it."""
+    variables = frozenset(name for name in template.variables if name in source)
+    return replace(template, source=source, variables=variables)
 
 
 @frozen

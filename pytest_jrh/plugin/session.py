@@ -177,18 +177,20 @@ class SuiteSession:
 
     def failure(self, result: CaseResult) -> FailureText | None:
         """What is said of a case that failed or has no verdict, once it has its result."""
-        spec, command = result.spec, self.commands.rerun(result.spec)
+        spec = result.spec
         if result.outcome in UNSCORED:
             # A call that failed is in no cassette either: only a recording run makes it again.
-            if UNSCORED[result.outcome].unanswered:
-                command = self.commands.record(spec, result.judge_digest)
-            return unscored_text(result, command=command)
+            return unscored_text(result, command=self.commands.again(spec, result))
         wrong = self._running().wrong_case(spec)
         if wrong is None:
             return None
         column = self.suites.named(spec.suite).grounds.column
         return disagreement_text(
-            wrong.case, result, cassette=wrong.cassette, command=command, column=column
+            wrong.case,
+            result,
+            cassette=wrong.cassette,
+            command=self.commands.rerun(spec),
+            column=column,
         )
 
     @cached_property

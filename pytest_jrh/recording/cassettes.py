@@ -14,7 +14,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -159,7 +159,7 @@ class RecordedCall(_Part):
     @property
     def answer(self) -> Answer:
         """What was answered."""
-        return Answer(**{field.name: getattr(self, field.name) for field in fields(Answer)})
+        return Answer(**{name: getattr(self, name) for name in Answer.__match_args__})
 
     def stored(self) -> Json:
         """The call as it is written."""
@@ -239,7 +239,9 @@ class Cassette:
         exchanges = iter(data.get("interactions") or [])
         for call in head.calls:
             of_call = tuple(islice(exchanges, call.interactions))
-            cassette.entries[call.fingerprint] = call.model_copy(update={"exchanges": of_call})
+            if of_call:
+                call = call.model_copy(update={"exchanges": of_call})  # noqa: PLW2901
+            cassette.entries[call.fingerprint] = call
         return cassette
 
     def find(self, fingerprint: str) -> RecordedCall | None:

@@ -110,13 +110,17 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     is_whole = not case.outcome.edits
     turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
     # What stands for media in a transcript is not what was sent.
-    transcript = "" if media_in(case.messages) else render_transcript(case.messages)
+    has_media = media_in(case.messages) > 0
+    # Prompts about an answer have it part by part, which takes no search, nor the transcript.
     parts = [message_text(case.messages[index]) for index in turns]
     has_calls = any(turn.get("tool_calls") for turn in case.messages)
-    is_sure = not has_calls and min(map(len, parts), default=0) > _SURE_PIECE
+    is_sure = not has_media and not has_calls and min(map(len, parts), default=0) > _SURE_PIECE
+    for text in sent.texts if is_sure else ():
+        if all(part in text for part in parts):
+            return ShownTurns(len(turns), is_whole=is_whole)
+    transcript = "" if has_media else render_transcript(case.messages)
     for text in sent.texts if transcript else ():
-        # As prompts have it, or as those about an answer do, part by part, which takes no search.
-        if transcript in text or (is_sure and all(part in text for part in parts)):
+        if transcript in text:
             return ShownTurns(len(turns), is_whole=is_whole)
     search = _Search(case, sent)
     states = {index: search.state_of(index, original) for index, original in turns.items()}

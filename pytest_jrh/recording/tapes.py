@@ -93,7 +93,7 @@ class Recording:
 
 def lock_file(folder: Path, path: Path) -> Path:
     """The lock of whoever writes a file of a folder of recordings."""
-    return folder / ".locks" / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
+    return folder / f".locks/{digest(path.relative_to(folder).as_posix())[:32]}.lock"
 
 
 class Tape:
@@ -117,20 +117,17 @@ class Tape:
         case: str,
         shared: bool,
         former: Callable[[], Sequence[Path]],
-        needs: Needs,
+        needs: Callable[[], Needs],
     ) -> None:
         self.path = path
         self.file = self.answered_from = cassette_file(path, shared=recording.one_cassette)
         self._former_paths = former
         self.case = case
-        self.needs = needs
+        self._needs = needs
         self.asked: set[str] = set()
         self._folder = folder
         self._lock_file = lock_file(folder, path)
         self._locks = self._lock_file.parent
-        # Says which session has recorded the cassette anew, for the others of its cases that ask
-        # for it.
-        self._mark = self._lock_file.with_suffix(".session")
         self.spending: dict[str, Spending] = {}
         self.name = f"{path.stem.rpartition('.')[2]} {self._lock_file.stem[:12]}"
         self.lookups: list[Lookup] = []
@@ -152,6 +149,11 @@ class Tape:
     @property
     def _starts_anew(self) -> bool:
         return self._mode == "all" and not (self._shared and self._is_marked())
+
+    @property
+    def needs(self) -> Needs:
+        """What its case needs to come to a verdict."""
+        return self._needs()
 
     @property
     def closed(self) -> bool:
@@ -445,6 +447,13 @@ class Tape:
         """Whether it was this session."""
         mark = self._mark
         return mark.exists() and mark.read_text(encoding="utf-8") == self.recording.session
+
+    @property
+    def _mark(self) -> Path:
+        """Says which session has recorded the cassette anew, for the others of its cases that ask
+        for it.
+        """
+        return self._lock_file.with_suffix(".session")
 
     def _save(self, stage: str) -> None:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):

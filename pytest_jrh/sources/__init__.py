@@ -386,7 +386,7 @@ class Joined(Source):
         if (run_id, epoch) in self._rows:
             number, id_there, _ = self._rows[run_id, epoch]
         run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
-        return replace(run, run_id=run_id), raw
+        return (run if id_there == run_id else replace(run, run_id=run_id)), raw
 
     def notices(self) -> tuple[str, ...]:
         """What was found in all files so far."""

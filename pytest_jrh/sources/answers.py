@@ -178,6 +178,10 @@ class Answers(Source):
             places["id"] = column
         return places
 
+    @cached_property
+    def _image_columns(self) -> list[str]:
+        return columns_named(self._table, _IMAGES)
+
     def _part(self, row: Json, part: str) -> Any:
         place = self._places.get(part)
         if place is None:
@@ -258,7 +262,7 @@ class Answers(Source):
     def _images(self, row: Json) -> list[Json]:
         """The images that a row names: URLs as they are, files below the table's folder as data."""
         blocks = []
-        for column in columns_named(self._table, _IMAGES):
+        for column in self._image_columns:
             values = row.get(column)
             for value in values if isinstance(values, list) else [values]:
                 name = as_text(value)

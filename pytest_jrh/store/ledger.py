@@ -171,32 +171,32 @@ def case_result(
     """
     result = empty_result(spec)
     probabilities = [one.probability for one in verdicts if one.probability is not None]
-    extra = replace(
-        result.extra,
-        edit=edit_note(spec, case or rejected),
-        probabilities=tuple(probabilities),
-    )
+    of_extra: Json = {
+        "edit": edit_note(spec, case or rejected),
+        "probabilities": tuple(probabilities),
+    }
+    of_case: Json = {}
     if rejected is not None:
         assert rejected.expected is not None
-        extra = replace(extra, rejected=Rejection(case_digest(rejected), rejected.expected))
+        of_extra["rejected"] = Rejection(case_digest(rejected), rejected.expected)
     if case is not None:
-        content = content_digest(case)
-        extra = replace(extra, content=content, altered=case.altered, reworded=case.reworded)
-        result = replace(
-            result,
-            answers=case.scale.line,
-            within=case.scale.within,
-            label=case.expected,
-            labelled_by=labelled_by(case),
-            case_digest=case_digest(case),
-        )
+        of_extra |= {"content": content_digest(case), "altered": case.altered}
+        of_extra["reworded"] = case.reworded
+        of_case = {
+            "answers": case.scale.line,
+            "within": case.scale.within,
+            "label": case.expected,
+            "labelled_by": labelled_by(case),
+            "case_digest": case_digest(case),
+        }
     return replace(
         result,
         judge_digest=judge_digest,
         scores=tuple(verdict.score for verdict in verdicts),
         reasons=tuple(verdict.reasoning for verdict in verdicts),
         why=why,
-        extra=extra,
+        extra=replace(result.extra, **of_extra),
+        **of_case,
     )
 
 

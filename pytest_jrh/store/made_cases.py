@@ -206,16 +206,18 @@ class Handover:
 
     def keep(self, case: Case, suite: Suite) -> None:
         """Spool a made case where the controller can read it."""
-        folder = self.folder(suite)
-        spool = LineFile(folder / f"{os.getpid()}-{secrets.token_hex(4)}.jsonl")
+        if suite.name not in self._spools:
+            name = f"{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+            self._spools[suite.name] = LineFile(self.folder(suite) / name)
+        spool = self._spools[suite.name]
         try:
-            spool = self._spools.setdefault(suite.name, spool)
             spool.add(stored_line(case, self._redactor))
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
             # artifact.
             self.notices.append(
-                f"A made case could not be written to {folder}: {error.strerror or error}."
+                f"A made case could not be written to {spool.path.parent}: "
+                f"{error.strerror or error}."
             )
 
     def close(self) -> None:
