@@ -300,5 +300,6 @@ def total_spending(results: Iterable[CaseResult]) -> Spending:
     for result in results:
         for name, spending in result.spending.parts.items():
             recording = (result.suite, name)
-            total[recording] = total.get(recording, Spending()).merged(spending)
+            before = total.get(recording)
+            total[recording] = spending if before is None else before.merged(spending)
     return sum(total.values(), Spending())

@@ -279,7 +279,8 @@ def make_ready(
         # Each once, and with its place.
         placed = [_placed(problem, suite.config_file, places) for problem in problems]
         raise InputError(dict.fromkeys(placed))
-    if suite.config.cases.sampling == "kept":
+    is_drawn = bool(suite.config.cases.sample or suite.probes)
+    if is_drawn and suite.config.cases.sampling == "kept":
         # Noted once, so that what the session records does not change its draw.
         ready = replace(
             ready, recorded=Recorded.of(suite.cassette_dir, cassettes_in(suite.cassette_dir))

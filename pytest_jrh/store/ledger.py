@@ -143,13 +143,14 @@ class LedgerWriter:
     """
 
     def __init__(self) -> None:
-        self._files: dict[Path, LineFile] = {}
+        self._files: dict[str, LineFile] = {}
 
     def append(self, text: str, suite: Suite) -> None:
         """Add what `ledger_line` gave."""
-        path = ledger_path(suite)
+        if suite.name not in self._files:
+            self._files[suite.name] = LineFile(ledger_path(suite))
         with contextlib.suppress(OSError):
-            self._files.setdefault(path, LineFile(path)).add(text.encode())
+            self._files[suite.name].add(text.encode())
 
     def close(self) -> None:
         """Close the files, which may then be replaced."""
