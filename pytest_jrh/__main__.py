@@ -218,6 +218,10 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
     label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
     out = "where the labels go (default: labels.csv)"
     label.add_argument("--out", type=Path, default="labels.csv", metavar="CSV", help=out)
+    disagreements = (
+        "settle the cases of a label file on which people disagree: their votes are shown"
+    )
+    label.add_argument("--disagreements", type=Path, metavar="CSV", help=disagreements)
     label.add_argument("--text", metavar="COL", action="append", help="a column of a table to show")
     label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
 

@@ -18,22 +18,26 @@ from pytest_jrh.core.documents import listed, read_text, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.runs import AgentRun, Rubric
+from pytest_jrh.core.runs import SETTLED, AgentRun, Rubric
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.people.board import LabelBoard
+from pytest_jrh.people.disputes import Votes, disputes
 from pytest_jrh.people.labels import LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
 from pytest_jrh.sources.columns import CaseKey, TextToLabel, texts_to_label
+from pytest_jrh.store.records import case_digest
 
 
 def label_file(path: Path, options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
     if options.sample is not None and options.sample < 1:
         raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
-    if options.out.suffix.lower() != ".csv":
-        raise InputError(f"got {options.out}; must end in .csv", key="--out")
+    out = options.disagreements or options.out
+    if out.suffix.lower() != ".csv":
+        key = "--disagreements" if options.disagreements else "--out"
+        raise InputError(f"got {out}; must end in .csv", key=key)
     table = table_in(path, with_text=bool(options.text))
     texts: Iterable[TextToLabel]
     if table is None:
@@ -52,9 +56,15 @@ def label_file(path: Path, options: Namespace) -> int:
         message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(message, str(path), hint=hint)
-    labels = LabelTable(options.out, cases, "drawn" if options.sample else "")
+    labels = LabelTable(out, cases, "drawn" if options.sample else "")
+    votes: Votes = {}
+    if options.disagreements:
+        votes, gone = disputes(labels, str(path))
+        notices = (*notices, *gone)
+        cases = [case for case in cases if case_digest(case) in votes]
+        labels = LabelTable(out, cases, SETTLED)
     board = LabelBoard(
-        {"": BlindSection(sample=options.sample or len(cases), overlap=1.0)},
+        {"": BlindSection(sample=options.sample or len(cases), overlap=float(not votes))},
         labels.people(),
         labels.write,
         redact=Redactor(secrets_of(os.environ)).text,
@@ -65,14 +75,14 @@ def label_file(path: Path, options: Namespace) -> int:
     # No case is made here: the sample is drawn at once.
     board.announce([""])
     board.end("")
-    server = serve(Labelling(board))
+    server = serve(Labelling(board, votes))
     number = len(labels.people())
     lines = "".join(f"{notice}\n" for notice in notices)
     lines += (
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
         f"without a text: {without_text:,}\n"
         f"label them at {server.url}\n"
-        f"Each label is written to {options.out} at once ({number:,} so far). "
+        f"Each label is written to {out} at once ({number:,} so far). "
         "Ctrl-C stops, and the same command goes on.\n"
     )
     sys.stdout.write(visible(lines))
@@ -82,7 +92,7 @@ def label_file(path: Path, options: Namespace) -> int:
     server.stop()
     if number := len(labels.people()):
         command = ["init", "NAME", "--log"] if table is None else ["check"]
-        command += [str(path), "--labels", str(options.out)]
+        command += [str(path), "--labels", str(out)]
         if table is None:
             rubric_texts = {case.rubric.id: case.rubric.instructions for case in cases}
             for rubric_id, text in rubric_texts.items():

@@ -25,6 +25,8 @@ Transcript: TypeAlias = tuple[Message, ...]
 DEFAULT_SEED = 8234
 LabelledBy: TypeAlias = Literal["people", "program", "column"]
 LabelSource: TypeAlias = Literal[LabelledBy, "made", "unconfirmed"]
+SETTLED = "settled"
+"""The part of labels that somebody gave who saw the votes of people that disagree."""
 
 
 def majority(votes: Sequence[int | None]) -> int | None:
@@ -61,8 +63,9 @@ class VoteSource:
 class Label:
     """The label of one run under one rubric, on the scale of verdicts: one vote for each annotator.
 
-    `split` is the part of the labels that it belongs to, such as `dev` or `test`. `sources` are
-    those of the votes, in their order; empty where an earlier version stored the label.
+    `split` is the part of the labels that it belongs to, such as `dev` or `test`; of one that is
+    settled it begins with that word, and so do the votes with what is settled. `sources` are those
+    of the votes, in their order; empty where an earlier version stored the label.
     """
 
     votes: Annotated[tuple[int, ...], Field(min_length=1)]
@@ -73,13 +76,18 @@ class Label:
 
     @property
     def value(self) -> int | None:
-        """The value that more than half of the votes give; None where no value has so many."""
-        return majority(self.votes)
+        """What is settled, or more than half of the votes give; None where no value has so many."""
+        return majority(self.votes[:1] if self.is_settled else self.votes)
 
     @property
     def is_drawn(self) -> bool:
         """Whether its run is said to be one of a random sample of all runs."""
-        return self.split.casefold() == "drawn"
+        return self.split.casefold() in ("drawn", f"{SETTLED} drawn")
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether somebody decided it who saw the votes."""
+        return self.split.casefold().startswith(SETTLED)
 
     @property
     def lowest(self) -> int:

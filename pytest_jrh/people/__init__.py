@@ -106,6 +106,9 @@ def grounds_of(
     for key, label in labels.items():
         annotators = [source.annotator for source in label.sources]
         votes = dict(zip(annotators, label.votes, strict=False))
+        if label.is_settled:
+            # Who saw the votes of others is no annotator.
+            votes = dict(zip(annotators[1:], label.votes[1:], strict=False))
         cases.append(VotedCase(key, clusters.get(key[1:]) or key[1], label.value, votes))
     columns = [str(section.metadata) for section in suite.labels if section.labelled_by == "column"]
     return Grounds(

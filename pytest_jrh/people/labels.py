@@ -29,6 +29,7 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_pro
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import (
+    SETTLED,
     Label,
     LabelKey,
     LabelledBy,
@@ -215,6 +216,16 @@ class LabelRow:
     line: int | None = None
     """None for what the log says."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether who gave it saw the votes of others."""
+        return self.split.casefold() == SETTLED
+
+    @property
+    def about(self) -> tuple[Any, ...]:
+        """The same for rows about one case, with one text and one question."""
+        return self.run_id, self.rubric_id, self.epoch, self.digest, self.rubric_digest
+
 
 _COLUMNS = tuple(field.name for field in fields(LabelRow) if field.name != "line")
 # The columns that a label file needs, with the names that they may have.
@@ -358,6 +369,9 @@ class Joiner:
         for key, votes in votes_by_key.items():
             values = [(value, row) for value, row in votes.values() if value is not None]
             said = [value for value, _ in votes.values()]
+            if SETTLED in votes:
+                said = [votes[SETTLED][0]]
+                values.sort(key=lambda vote: not vote[1].is_settled)
             # Who cannot tell has voted, too: a majority of the others alone is none of all.
             if values and None in said and majority(said) is None:
                 left_out[_UNDECIDED] += 1
@@ -438,7 +452,8 @@ def _as_written(run_id: str) -> str:
 
 def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
     """Add what an annotator says of a run; False where that only repeats another row."""
-    first_value, first_row = votes.setdefault(row.annotator, (value, row))
+    person = SETTLED if row.is_settled else f"by {row.annotator}"
+    first_value, first_row = votes.setdefault(person, (value, row))
     if first_value == value:
         return first_row is row
     message = (
@@ -457,7 +472,9 @@ def _label(votes: Iterable[tuple[int, LabelRow]], by: LabelledBy, file: str) -> 
     for row in rows:
         line = f":{row.line}" if row.line else ""
         sources.append(VoteSource(f"{file}{line}", row.annotator, row.note))
-    return Label(values, by, rows[0].split, tuple(sources))
+    # What was drawn at random is so once it is settled, too.
+    splits = [row.split for row in rows[: 1 + rows[0].is_settled]]
+    return Label(values, by, " ".join(splits).strip(), tuple(sources))
 
 
 # Labels of made cases: one type, whether they are kept in `review/labels.jsonl` or in a table.
@@ -555,19 +572,20 @@ def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
 
 class LabelTable:
     """The labels of people about `cases` in a CSV file, to which other commands may write at the
-    same time. New rows belong to the part `split` of the labels.
+    same time. New rows belong to the part `split` of the labels; where that is what is settled, the
+    others are no labels here, and else those are none that are settled.
     """
 
     def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
-        self._path, self._split = path, split
+        self.path, self._split = path, split
         self._cases = {case.spec.label_key: case for case in cases}
 
     def rows(self) -> list[LabelRow]:
         """What the file says now; raises `InputError` for a file that is of something else."""
-        if not exists(self._path):
+        if not exists(self.path):
             return []
-        file, hint = str(self._path), "name another file: --out CSV"
-        label_file = read_rows(self._path)
+        file, hint = str(self.path), "name another file: --out CSV"
+        label_file = read_rows(self.path)
         if label_file.unused:
             message = f"has columns that are not of labels: {listed(label_file.unused)}"
             raise InputError(message, file, 1, hint=hint)
@@ -577,8 +595,8 @@ class LabelTable:
         """What the file says of these cases, row by row; each label in it was given blind."""
         labels = []
         for row in self.rows():
-            case = self._case_of(row)
-            if case is None:
+            case = self.case_of(row)
+            if case is None or not self._is_of_split(row):
                 continue
             label = None
             # A word that is no label is kept as it is, and stands for one who cannot tell.
@@ -592,11 +610,14 @@ class LabelTable:
         """Put a label in the place of what the same person has said of a case."""
         from filelock import FileLock
 
-        with FileLock(self._path.with_name(f".{self._path.name}.lock")):
+        with FileLock(self.path.with_name(f".{self.path.name}.lock")):
             split = self._split
             rows = []
             for row in self.rows():
-                if row.annotator == label.reviewer and self._case_of(row) == case:
+                is_own = row.annotator == label.reviewer
+                # Whoever settles a case again settles it for all.
+                is_own = is_own or (self._split == SETTLED and not label.withdrawn)
+                if is_own and self._is_of_split(row) and self.case_of(row) == case:
                     split = row.split
                 else:
                     rows.append(row)
@@ -606,13 +627,16 @@ class LabelTable:
                 header = ("case_id", *_COLUMNS[1:])
                 lines = [{"case_id": row.run_id, **asdict(row)} for row in rows]
                 atomic_write(
-                    self._path,
+                    self.path,
                     table_bytes(header, lines, lambda value: guarded(as_text(value))),
                 )
             else:
-                self._path.unlink(missing_ok=True)
+                self.path.unlink(missing_ok=True)
 
-    def _case_of(self, row: LabelRow) -> Case | None:
+    def _is_of_split(self, row: LabelRow) -> bool:
+        return row.is_settled == (self._split == SETTLED)
+
+    def case_of(self, row: LabelRow) -> Case | None:
         """The case that a row is about. With another text, or asked otherwise, it is another case;
         a row that says neither is about any.
         """

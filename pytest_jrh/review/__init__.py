@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
@@ -30,11 +31,14 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
+from pytest_jrh.core.values import as_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import Assigned, LabelBoard, ReviewBoard, Reviewed
 from pytest_jrh.people.decisions import CallEdit, StrictModel, holds_acts, is_editable
-from pytest_jrh.people.labels import PersonLabel, label_word
+from pytest_jrh.people.disputes import Votes
+from pytest_jrh.people.labels import LabelRow, PersonLabel, label_word
+from pytest_jrh.reports.case_facts import Voice
 from pytest_jrh.reports.page import (
     BODIES,
     FOLDER,
@@ -49,7 +53,7 @@ from pytest_jrh.review.serving import PageRequest, Route
 from pytest_jrh.store.ledger import case_result
 
 
-def _shell(reviewer: str, *scripts: str) -> tuple[str, str]:
+def _shell(*scripts: str, reviewer: str = "", is_blind: bool = True) -> tuple[str, str]:
     """The page without a case, and its policy: what it shows comes when it asks."""
     values = {
         "word": "",
@@ -58,7 +62,7 @@ def _shell(reviewer: str, *scripts: str) -> tuple[str, str]:
         "blocks": {"answer": [], "doubts": [], "details": []},
         "rubrics": {},
         "cases": [],
-        "served": {"reviewer": reviewer},
+        "served": {"reviewer": reviewer, "is_blind": is_blind},
     }
     html, policy = page_html(
         values,
@@ -179,15 +183,21 @@ def _rubric_key(case: Case) -> str:
     return short_digest(text)
 
 
-def bare_body(assigned: Assigned) -> Json:
-    """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
+def bare_body(assigned: Assigned, votes: Iterable[LabelRow] = ()) -> Json:
+    """What a reviewer sees of a case: what the judge reads, the labels to choose from, and the
+    `votes` where they are to be settled.
+    """
     case = assigned.entry.case
+    voices = []
+    for vote in votes:
+        voice = Voice(vote.annotator, as_text(vote.label), vote.note, by="", wrong=False)
+        voices.append(voice._asdict())
     asks = "Does it violate"
     if case.scale.levels:
         asks = "Which level of" if case.scale.is_ordered else "Which answer to"
     return {
         "turns": bare_turns(case.messages),
-        "voices": [],
+        "voices": voices,
         "facts": [],
         "commands": [],
         "labels": _labels(case),
@@ -241,7 +251,7 @@ class Deciding:
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
-        return _shell("", "decide.js", "templates.js")
+        return _shell("decide.js", "templates.js")
 
     def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
@@ -418,14 +428,17 @@ class _Label(StrictModel):
 
 
 class Labelling:
-    """What the page can ask for on which people label cases blind."""
+    """What the page can ask for on which people label cases blind, or, where there are `votes` by
+    the digests of cases, settle them.
+    """
 
-    def __init__(self, board: LabelBoard) -> None:
+    def __init__(self, board: LabelBoard, votes: Votes = MappingProxyType({})) -> None:
         self.board = board
+        self._votes = votes
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
-        return _shell(self.board.reviewer or "", "blind.js")
+        return _shell("blind.js", reviewer=self.board.reviewer or "", is_blind=not self._votes)
 
     def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
@@ -459,7 +472,8 @@ class Labelling:
         return {"rows": [label_row(assigned) for assigned in cases], "rubrics": rubrics}
 
     def _case(self, request: PageRequest) -> object:
-        return printable(bare_body(self.board.open(**request.names)))
+        assigned = self.board.open(**request.names)
+        return printable(bare_body(assigned, self._votes.get(assigned.entry.digest, ())))
 
     def _give(self, request: PageRequest) -> object:
         body = request.read(_Label)

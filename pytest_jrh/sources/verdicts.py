@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.runs import label_of
+from pytest_jrh.core.runs import SETTLED, label_of
 from pytest_jrh.core.scales import BARE, BINARY, ONES, Scale
 from pytest_jrh.core.values import (
     CANNOT_TELL,
@@ -32,7 +32,7 @@ _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 _CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
 _LONGEST_WORD = 80
 # No name of a person, as these begin with no blank.
-_SETTLED = " settled"
+_SETTLED = f" {SETTLED}"
 _NO_VALUES = ("", "nan", "null", "none")
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 # What turns a name, and what it is no good to succeed in.
@@ -259,7 +259,10 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """
     problems: list[Problem] = []
     texts = columns.texts
-    annotators, repeats = texts[columns.annotator], texts[columns.repeat]
+    annotators, repeats = [*texts[columns.annotator]], texts[columns.repeat]
+    for row, split in enumerate(table.texts("split")):
+        if split.casefold() == SETTLED:
+            annotators[row] = _SETTLED
     of_people: list[tuple[str, Sequence[str]]] = []
     for name in columns.labels:
         is_alone = len(columns.labels) == 1
@@ -314,8 +317,9 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     table.refuse(problems)
     is_ordered = values.scale.is_ordered
     for case in cases.values():
-        case.label = case.votes.pop(_SETTLED, None)
-        if case.label is None:
+        if _SETTLED in case.votes:
+            case.label = case.votes.pop(_SETTLED)
+        else:
             case.label = label_of([*case.votes.values()], is_ordered=is_ordered)
     return VerdictTable(table, columns, cases, values, list(table.notices))
 

@@ -319,6 +319,65 @@ def test_another_question_or_another_text_has_labels_of_its_own() -> None:
     assert len(kept()) == 10
 
 
+def test_disagreements_are_settled_and_count_in_no_agreement(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On 4 of 8 cases, of which one has another text since: the rest is settled, by one of the two
+    as well, and both votes stay.
+    """
+    name = table(8)
+    label_here(name, *POLITE)
+    label_here(name, *POLITE, name="ben", labels={f"c{number}": 0 for number in range(4)})
+    write(name, Path(name).read_text("utf-8").replace("answer 3", "another"))
+    blind = kept()
+    settle = (name, *POLITE, "--disagreements=labels.csv")
+    cases = label_here(*settle, labels={"c0": 0})
+    assert sorted(case.spec.run_id for case in cases) == ["c0", "c1", "c2"]
+    said = capsys.readouterr().out
+    assert (
+        "1 case on which people disagree, with another text or rubric than in cases.csv (c3)"
+        in said
+    )
+    assert "3 of 3 cases to label" in said
+    settled = [row for row in kept() if row["split"] == "settled"]
+    assert [(row["annotator"], row["case_id"]) for row in settled] == [
+        ("ann", case.spec.run_id) for case in cases
+    ]
+    assert [row for row in kept() if row not in settled] == blind
+    # Who settles a case again settles it for all, and who comes later has nothing to settle.
+    assert label_here(*settle, name="cy", again=False) == []
+    label_here(*settle, labels={"c2": 0})
+    assert len(kept()) == len(blind) + 3
+    # Blind, it is no label of ann's.
+    assert {row["label"] for row in blind if row["annotator"] == "ann"} == {"violated"}
+    assert label_here(name, *POLITE, again=False)[0].spec.run_id == "c3"
+
+
+@pytest.mark.parametrize(
+    ("labels", "arguments", "said"),
+    [
+        ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", (), "people disagree on no case of cases.csv"),
+        ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", (), "than in cases.csv (c9): not shown"),
+        ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", ("--disagreements=no.csv",), "no such file"),
+        ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", ("--disagreements=l.txt",), "end in .csv"),
+        ("id,annotator,label,mood\nc0,ann,1,\n", (), "columns that are not of labels: mood"),
+        (
+            "id,rubric_id,annotator,label\nc0,polite,ann,Violated\nc0,polite,ben,violated\n",
+            (),
+            "on no case",
+        ),
+    ],
+)
+def test_what_is_not_to_be_settled_is_said(
+    capsys: pytest.CaptureFixture[str], labels: str, arguments: tuple[str, ...], said: str
+) -> None:
+    write("labels.csv", labels)
+    settle = arguments or ("--disagreements=labels.csv",)
+    assert main(["label", table(1), *POLITE, *settle]) == 4
+    assert said in capsys.readouterr().err
+    assert Path("labels.csv").read_text("utf-8") == labels
+
+
 def test_check_takes_labels_of_one_wording_alone() -> None:
     name = table(2)
     for rubric in ("polite: Is it kind?", "polite: Is it polite?"):

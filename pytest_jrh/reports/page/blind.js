@@ -1,5 +1,7 @@
-// ---- Blind labelling: the same page with nothing on it but the rubric and what is judged
+// ---- Blind labelling: the same page with nothing on it but the rubric and what is judged, and where
+// people disagree, their votes
 
+const isBlind = session.served.is_blind;
 const ENDED = "Finished: your labels are kept. What was started in the terminal goes on.";
 root.classList.add("blind");
 let progress = null;
@@ -72,7 +74,7 @@ async function load() {
   if (rows.length !== source.rows.length || !rows.every((row) => rowsByKey.has(row.key))) clear();
   put(rows.map((row) => ({ ...row, title: `Case ${row.number}`, kind: "", run: "", suite: "", test: "", tags: [], judges: [] })).filter(isNews));
   const waiting = progress.ended < progress.total ? `The sample is drawn when all cases are made: ${progress.ended} of ${progress.total}.` : "";
-  showProgress("Blind labelling", rows.filter((row) => !isOpen(row)).length, rows.length, waiting || (rows.length ? "" : "There is nothing for you to label."));
+  showProgress(isBlind ? "Blind labelling" : "Disagreements", rows.filter((row) => !isOpen(row)).length, rows.length, waiting || (rows.length ? "" : "There is nothing for you to label."));
   if (!view.row && rows.length) await open(nextOpen(null) ?? source.rows[0]);
 }
 
@@ -93,8 +95,12 @@ look.opened = (row) => {
     return given;
   });
   const keepNote = () => isOpen(view.row) || tell(row, "label", { label: labelOf(view.row), note: noteNow() });
-  $("voices").replaceChildren(drawRubric(row), make("section", { id: "answers", "aria-label": "Your label" }, answers, noteField(row, keepNote),
-    make("p", { class: "muted" }, row.is_blind ? null : "What you label now does not count as blind. ", button("undo", "Take back", undo, "u"))));
+  const votes = body.voices.map((vote) => drawVoice(vote, citing(body.turns.length)));
+  let remark = row.is_blind ? null : "What you label now does not count as blind. ";
+  if (!isBlind) remark = "This settles the case. It counts in no agreement, as you see how others voted. ";
+  $("voices").replaceChildren(drawRubric(row), make("section", { class: "votes" }, votes),
+    make("section", { id: "answers", "aria-label": "Your label" }, answers, noteField(row, keepNote),
+      make("p", { class: "muted" }, remark, button("undo", "Take back", undo, "u"))));
 };
 
 // Tells the server of a label, or that it is taken back; the case as it is then, or null where that was refused.
@@ -139,7 +145,8 @@ function wantEnd() {
   const left = source.rows.filter(isOpen).length;
   const text = left ? `${left} of your cases have no label. Cases come rubric by rubric: what is labelled then stands for its rubrics alone. To label the rest another day, close this page instead.` : "All your cases are labelled.";
   const wait = others.length ? `${others.join(", ")} still label. ` : "";
-  askForEnd(`${wait}${text} What comes then may show the answers: no later label of yours is blind.`, others.length > 0);
+  const later = isBlind ? " What comes then may show the answers: no later label of yours is blind." : "";
+  askForEnd(`${wait}${text}${later}`, others.length > 0);
 }
 finish = async (choice) => {
   const after = await ask(choice === "all" ? "/finish" : mine("finish"), {});
