@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from pytest_jrh.core import grouped
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
-from pytest_jrh.core.groups import grouped
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import as_word
 from pytest_jrh.people.labels import LabelRow, LabelTable
