@@ -22,7 +22,7 @@ from pytest_jrh.core.cases import Edit, PerturbationOutcome, Plan, PlanStep, Ver
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import AgentRun, Messages, Rubric, Transcript
-from pytest_jrh.core.scales import BINARY, CaseClass, Objective, Scale
+from pytest_jrh.core.scales import BINARY, CaseClass, Objective, Scale, coded
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
@@ -160,12 +160,11 @@ class Goal:
         return of_class
 
     def guidance(self, rubric: Rubric) -> str:
-        """What planner and editor read about the levels; empty where there are none."""
-        levels = self.scale(rubric).levels
-        for level in levels:
-            if level.score == self.target_score:
-                return ordinal_guidance(levels, level) + self.examples
-        return ""
+        """What planner and editor read about the answers; empty where they are no choice."""
+        scale = self.scale(rubric)
+        if self.target_score not in scale.due:
+            return ""
+        return ordinal_guidance(scale, self.target_score) + self.examples
 
 
 class PlannedStep(Response):
@@ -345,7 +344,7 @@ class VerifierResponse(Response):
 
 
 class ScoringVerifierResponse(Response):
-    """The verifier's answer where there are levels; the range of its score depends on these."""
+    """The verifier's answer where it says which one is due; its score is one of these."""
 
     rationale: str
     score: Any
@@ -395,7 +394,7 @@ def make_llm_verifier(
         contradiction = ""
         if isinstance(answer, ConsistencyResponse) and answer.contradicts_itself:
             contradiction = answer.contradiction.strip()
-        score = getattr(answer, "score", None)
+        score = coded(getattr(answer, "score", None))
         return Verification(answer.verdict, answer.rationale.strip(), score, contradiction)
 
     return verify
@@ -406,7 +405,7 @@ def verifier_response(scale: Scale, *, of_acts: bool = False) -> type[Any]:
     """The shape of an answer on a scale. A score of another value does not validate."""
     if not scale.levels:
         return ActsVerifierResponse if of_acts else VerifierResponse
-    offered = (value_on_offer(scale.scores), ...)
+    offered = (value_on_offer(scale.on_offer), ...)
     bases = (ConsistencyResponse, ScoringVerifierResponse) if of_acts else ScoringVerifierResponse
     return create_model("ScaledVerifierResponse", __base__=bases, score=offered)
 

@@ -14,7 +14,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import MAKING
 from pytest_jrh.core.ids import NATURAL, UNNAMED_BASE
 from pytest_jrh.core.runs import Label
-from pytest_jrh.core.scales import Objective, Scale
+from pytest_jrh.core.scales import Objective, Said, Scale
 from pytest_jrh.core.skips import Skip
 
 
@@ -26,10 +26,10 @@ class Kind:
     is what titles, tables and RAND's `agent_mode` call a case of it, and `marker` what pytest's
     `--markers` says.
 
-    `answer` says which answer is right: `wanted`, the one that the config asks for, on a scale each
-    of those; `each`, one of all on offer; `best`, that the rubric is satisfied, on a scale the
-    highest score; `label`, the one that people or a program gave the run; or `base`, that of the
-    case which a probe changes.
+    `answer` says which answer is right: `wanted`, each that the config asks for, without a scale
+    each but that the rubric is satisfied; `each`, one of all on offer; `best`, that the rubric is
+    satisfied, on a scale the highest score; `label`, the one that people or a program gave the run;
+    or `base`, that of the case which a probe changes.
 
     `stages` make its cases, and each of them needs a model. Where no stage does, a case is a run as
     it is. `figures` are the keys of the figures of single answers in which its cases count.
@@ -72,23 +72,25 @@ class Kind:
         """The default folder of its cases, by the module's name."""
         return f"outputs/{self.name}" if self.answer == "best" else f"outputs/{self.name}/{module}"
 
-    def targets(self, scale: Scale, wanted: Sequence[int]) -> tuple[int | None, ...]:
-        """The targets of the rubric's scale that it makes cases for: of levels those that the
-        config wants, all where none.
+    def targets(self, scale: Scale, wanted: Sequence[Said]) -> tuple[Said | None, ...]:
+        """The targets of the rubric's scale that it makes cases for, as they are said: those that
+        the config wants, where none all.
         """
+        targets = [None if score is None else scale.said(score) for score in scale.targets]
         if self.answer == "best":
-            return scale.targets[-1:]
-        if wanted and scale.is_ordered:
-            return tuple(score for score in scale.targets if score in wanted)
-        return (
-            scale.targets[:1] if self.answer == "wanted" and not scale.is_ordered else scale.targets
-        )
+            return tuple(targets[-1:])
+        if wanted and scale.levels:
+            return tuple(target for target in targets if target in wanted)
+        if self.answer == "wanted":
+            best = scale.aim("pass")
+            return tuple(target for target in targets if target is None or target != best)
+        return tuple(targets)
 
     def cases(
-        self, targets: Sequence[int | None], label: Label | None
-    ) -> list[tuple[int | None, Skip | None]]:
-        """The cases that it has of a run under a rubric, by the targets and the run's label: the
-        target of each, and why there is no case, where that is known.
+        self, targets: Sequence[Said | None], label: Label | None, scale: Scale
+    ) -> list[tuple[Said | None, Skip | None]]:
+        """The cases that it has of a run under a rubric, by the targets and the run's label on the
+        rubric's scale: the target of each, and why there is no case, where that is known.
 
         The target of an ordinal case with the label of its run is that, and the lowest one where
         annotators disagree.
@@ -98,7 +100,7 @@ class Kind:
         if self.derived or label is None:
             return []
         skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
-        return [(None if None in targets else label.lowest, skip)]
+        return [(None if None in targets else scale.said(label.lowest), skip)]
 
 
 _STAGES = tuple(stage.name for stage in MAKING)

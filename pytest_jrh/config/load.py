@@ -49,7 +49,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import BINARY, Mode
+from pytest_jrh.core.scales import Mode, Said
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JudgeEntry, judge_entries, kind_of, misplaced_keys
@@ -188,7 +188,7 @@ def load_suite(
         labels=() if is_frozen else _labels(config, files),
         blind_labels=files.get(BLIND_LABELS),
         probes=probes,
-        notices=_notices(config, mode, converted, document.file),
+        notices=_notices(config, mode, rubrics, converted, document.file),
     )
     mistakes += _check_judges(suite, entries, converted, own_judge=own_judge)
     mistakes += _check_sections(suite, converted, is_frozen=is_frozen)
@@ -333,7 +333,7 @@ def _check_judges(
         if kind.asks_model and not judge.stage.model:
             message = f"no model for the judge; set {converted.name(_JUDGES_MODEL)}"
             yield Mistake(_JUDGES_MODEL, message)
-        yield from _check_values(section, entry, suite.mode)
+        yield from _check_values(section, entry, _answers(suite.rubrics))
         has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
         if section.threshold is not None and not has_use:
             message = "is for code that judges a binary suite, without score_map"
@@ -342,7 +342,18 @@ def _check_judges(
             yield Mistake((*entry.place, key), message, hint)
 
 
-def _check_values(section: JudgeStage, entry: JudgeEntry, mode: Mode) -> Iterator[Mistake]:
+def _answers(rubrics: Iterable[Rubric]) -> dict[Said, str]:
+    """All answers of the rubrics as they are said, each with its meaning."""
+    answers: dict[Said, str] = {}
+    for rubric in rubrics:
+        scale = rubric.scale
+        answers |= {scale.said(answer): scale.meant(answer) for answer in scale.answers}
+    return answers
+
+
+def _check_values(
+    section: JudgeStage, entry: JudgeEntry, answers: Mapping[Said, str]
+) -> Iterator[Mistake]:
     """Refuse values that the built-in prompt does not ask for, and scores that are not on offer."""
     for name in ("score_map", "verdict"):
         is_prompt = entry.kind.keys is None and getattr(section, name) is not None
@@ -355,9 +366,9 @@ def _check_values(section: JudgeStage, entry: JudgeEntry, mode: Mode) -> Iterato
         yield Mistake((*entry.owner_of("together"), "together"), message, hint)
     key = (*entry.owner_of("score_map"), "score_map")
     for value, score in (section.score_map or {}).items():
-        if mode == "binary" and score not in BINARY.scores:
-            expected = "1 (violated) or 0 (satisfied), because the suite is binary"
-            yield Mistake((*key, value), received(score, expected))
+        if answers and score not in answers:
+            message = received(score, f"an answer of a rubric: {listed(answers.values())}")
+            yield Mistake((*key, value), message)
 
 
 def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> Iterator[Mistake]:
@@ -374,13 +385,20 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         names = " and ".join(map(converted.kind, KINDS))
         yield Mistake(KINDS_KEY, f"no test is to be run; must be a list of {names}")
     within = config.suite.within
-    if config.suite.answers is not None and mode == "ordinal":
-        message = "names the two answers of a binary suite, and this one is ordinal"
+    called = "of classes" if mode == "classes" else mode
+    if config.suite.answers is not None and mode != "binary":
+        message = f"names the two answers of a binary suite, and this one is {called}"
         yield Mistake(("suite", "answers"), message, "leave it out")
-    if within is not None and mode == "binary":
-        message = "is about ordinal judges, and this suite is binary"
+    if within is not None and mode != "ordinal":
+        message = f"is about ordinal judges, and this suite is {called}"
         yield Mistake(("suite", "within"), message, "leave it out")
-    for rubric in suite.rubrics if mode == "ordinal" else ():
+    best = [kind for kind in kinds if KINDS[kind].answer == "best"]
+    if best and mode == "classes":
+        made = listed(map(converted.kind, best))
+        message = f"{made} makes runs that satisfy a rubric, and no class says that"
+        yield Mistake(KINDS_KEY, message, "perturbation makes cases of each class")
+    answers = _answers(suite.rubrics)
+    for rubric in suite.rubrics:
         offered = rubric.scale.scores
         if rubric.score_levels and within is not None and within >= rubric.scale.width:
             message = (
@@ -388,13 +406,17 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
                 f"to {offered[-1]}, so that each would be right"
             )
             yield Mistake(("suite", "within"), message)
-        outside = [str(score) for score in config.cases.scores if score not in offered]
-        if rubric.score_levels and outside:
-            message = (
-                f"got {listed(outside, 8)}; the scores of the rubric "
-                f"{shown(rubric.id)} go from {offered[0]} to {offered[-1]}"
-            )
-            yield Mistake(("cases", "scores"), message)
+        outside = []
+        for score in config.cases.scores if rubric.scale.levels else ():
+            # A word need not be one of every rubric.
+            if score not in (answers if isinstance(score, str) else offered):
+                outside.append(str(score))
+        if outside:
+            of_rubric = f"the answers are {listed(answers.values())}"
+            if rubric.score_levels:
+                of_rubric = f"the scores of the rubric {shown(rubric.id)} "
+                of_rubric += f"go from {offered[0]} to {offered[-1]}"
+            yield Mistake(("cases", "scores"), f"got {listed(outside, 8)}; {of_rubric}")
     if config.suite.of == "answers" and config.cases.edits == "acts":
         message = "got acts, and an answer has none; must be text"
         yield Mistake(("cases", "edits"), message)
@@ -453,7 +475,9 @@ def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -
         yield Mistake(key, message, nearest_hint(rubric_id, choices, "id"))
 
 
-def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tuple[str, ...]:
+def _notices(
+    config: Config, mode: Mode, rubrics: Sequence[Rubric], converted: Converted, file: str
+) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
     kinds, key_of_kinds = config.tests, converted.name(KINDS_KEY)
     sentences = []
@@ -463,10 +487,12 @@ def _notices(config: Config, mode: Mode, converted: Converted, file: str) -> tup
         if probe not in kinds:
             sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
     for key in ("scores", "examples"):
-        if mode == "binary" and not config.suite.answers and getattr(config.cases, key):
+        has_targets = any(rubric.scale.levels for rubric in rubrics)
+        if mode == "binary" and not has_targets and getattr(config.cases, key):
             sentences.append(f"{converted.name(('cases', key))} has no effect in a binary suite")
-    if mode == "ordinal" and any(section.unlabelled for section in config.labels):
-        sentences.append("labels.unlabelled has no effect in an ordinal suite")
+    if mode != "binary" and any(section.unlabelled for section in config.labels):
+        suite = "an ordinal suite" if mode == "ordinal" else "a suite of classes"
+        sentences.append(f"labels.unlabelled has no effect in {suite}")
     if config.rand.table == "xlsx":
         sentences.append(
             f"{converted.name(('rand', 'table'))} is xlsx; tables are CSV, which spreadsheets "

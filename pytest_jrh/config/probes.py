@@ -26,7 +26,7 @@ from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Labels, RunSummary
-from pytest_jrh.core.scales import Mode, Objective
+from pytest_jrh.core.scales import Mode, Objective, coded
 from pytest_jrh.core.text import nearest_hint
 
 
@@ -238,9 +238,9 @@ def _of_runs(
                     targets = tuple(
                         target
                         for target in targets
-                        if value not in (None, Goal(test.objective, target).expected(rubric))
+                        if value not in (None, Goal(test.objective, coded(target)).expected(rubric))
                     )
-                planned_cases = kind.cases(targets, label)
+                planned_cases = kind.cases(targets, label, rubric.scale)
                 if judges_unlabelled and label is None:
                     planned_cases = [(None, None)]
                 for target_score, skip in planned_cases:

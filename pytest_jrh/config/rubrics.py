@@ -18,8 +18,19 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel, named, numbered, scale_of
+from pytest_jrh.core.scales import (
+    BETWEEN,
+    BINARY,
+    NO_SUCH_WORDS,
+    Mode,
+    ScoreLevel,
+    named,
+    numbered,
+    scale_of,
+    spelled,
+)
 from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.values import CANNOT_TELL, as_seen, as_word
 
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."
@@ -74,30 +85,38 @@ def suite_rubrics(
     targeted = [rubric for rubric in rubrics if not ids or rubric.id in ids]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
+    if scale is None and any(rubric.classes for rubric in targeted):
+        mode = "classes"
     levels: tuple[ScoreLevel, ...] = ()
     if isinstance(scale, tuple):
         levels = numbered(*scale).levels
+    # RAND's judge of two answers leaves the levels of its rubrics out.
+    two = BINARY if answers is None else named(answers["1"], answers["0"])
+    if any(rubric.not_applicable for rubric in targeted):
+        # One prompt asks for the answers of all.
+        two = spelled(two)
     for index, rubric in enumerate(targeted):
-        if mode == BINARY.name:
-            if answers is not None:
-                targeted[index] = replace(rubric, answers=named(answers["1"], answers["0"]))
-            elif rubric.scale.is_ordered:
-                # RAND's judge of two answers leaves the levels of its rubrics out.
-                targeted[index] = replace(rubric, answers=BINARY)
-            continue
-        if not rubric.score_levels:
-            rubric = replace(rubric, score_levels=levels)  # noqa: PLW2901
-        targeted[index] = replace(rubric, answers=scale_of(rubric.score_levels, within))
-        count = len(rubric.score_levels)
-        if count > 1:
-            continue
-        message, hint = "has a scale with a single score", "give at least two levels"
-        if count == 0:
-            message = "has no score_levels, so it has no place in an ordinal suite"
-            hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
-        message = f"the rubric {shown(rubric.id)} {message}"
-        file = None if document is None else document.file
-        problems.append(Problem(message, file, rubric.line, "score_levels", hint))
+        offered, count = two, len(rubric.score_levels or levels)
+        message = hint = ""
+        key = "score_levels"
+        if mode == "ordinal":
+            rubric = replace(rubric, score_levels=rubric.score_levels or levels)  # noqa: PLW2901
+            offered = scale_of(rubric.score_levels, within)
+            if count == 1:
+                message, hint = "has a scale with a single score", "give at least two levels"
+            elif count == 0:
+                message = "has no score_levels, so it has no place in an ordinal suite"
+                hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
+        if bool(rubric.classes) != (mode == "classes"):
+            key, hint = "classes", "leave out one kind of rubrics by cases.rubrics"
+            message = "has no classes, so it has no place in a suite of classes"
+            if rubric.classes:
+                message = f"has classes, so it has no place in a suite that is {mode}"
+        targeted[index] = replace(rubric, answers=rubric.offering(offered))
+        if message:
+            message = f"the rubric {shown(rubric.id)} {message}"
+            file = None if document is None else document.file
+            problems.append(Problem(message, file, rubric.line, key, hint))
     return mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems
 
 
@@ -152,10 +171,38 @@ def _rubric(
     elif instructions.lstrip().startswith(PLACEHOLDER):
         mistakes.add((*path, "instructions"), _LEFT_AS_IS)
     levels = _levels(section, (*path, "score_levels"), mistakes)
+    _check_classes(section, (*path, "classes"), mistakes)
     if len(mistakes) > before or instructions is None:
         return None
-    skips = section.probes.skip if section.probes is not None else ()
-    return Rubric(section.id, instructions, levels, file, document.line(path), skips)
+    return Rubric(
+        section.id,
+        instructions,
+        levels,
+        file,
+        document.line(path),
+        skips=section.probes.skip if section.probes is not None else (),
+        classes=tuple(section.classes.items()),
+        not_applicable=section.not_applicable or "",
+    )
+
+
+def _check_classes(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> None:
+    """Refuse classes beside a scale, and names that another answer has, or that no line of a file
+    can hold.
+    """
+    if section.classes and section.score_levels:
+        message = "the rubric has both score_levels and classes"
+        mistakes.add(path, message, "keep score_levels where the answers have an order")
+    known = {CANNOT_TELL, *NO_SUCH_WORDS}
+    for name in section.classes:
+        word = as_word(name)
+        if word in known or name != as_seen(name) or BETWEEN in name:
+            expected = (
+                f"a name in one line, without {BETWEEN}, that no other answer has, in whatever "
+                f"case: not n/a (that is not_applicable: TEXT), nor {CANNOT_TELL}"
+            )
+            mistakes.add((*path, name), received(name, expected))
+        known.add(word)
 
 
 def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:

@@ -25,7 +25,7 @@ from pytest_jrh.config.rand_answers import RandTest, RandTestName
 from pytest_jrh.core.calls import EDITOR, MAKING, PromptsOf, RecordMode, StageSpec
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED, LabelledBy
-from pytest_jrh.core.scales import LONGEST_SCALE, Mode, Objective
+from pytest_jrh.core.scales import LONGEST_SCALE, Mode, Objective, Said
 from pytest_jrh.core.sections import (
     ConfigSection,
     Count,
@@ -52,12 +52,16 @@ from pytest_jrh.judges import with_own_keys
 SCALE = f"binary, ordinal, or the lowest and the highest of 2 to {LONGEST_SCALE} scores, as [1, 5]"
 
 
-def _score_targets(value: object) -> tuple[int, ...]:
-    """Read a list of scores, or text like "0, 2 ,3": sorted, each once."""
+def _score_targets(value: object) -> tuple[Said, ...]:
+    """Read a list of scores and classes, or text like "0, 2 ,3": each once."""
     parts = value.split(",") if isinstance(value, str) else value
-    items = parts if isinstance(parts, list) else [parts]
-    # As text, so that true and 1.5 are none.
-    return tuple(sorted({int(str(item)) for item in items}))
+    targets: dict[Said, None] = {}
+    for item in parts if isinstance(parts, list) else [parts]:
+        text = str(item).strip()
+        is_class = isinstance(item, str) and not re.fullmatch(r"[+-]?\d+", text)
+        # As text, so that true and 1.5 are none.
+        targets[text if is_class else int(text)] = None
+    return tuple(targets)
 
 
 def _scale(value: object) -> Mode | tuple[int, int]:
@@ -191,7 +195,8 @@ class SuiteSection(ConfigSection):
     or JSON lines), of results of another tool, or of an Inspect log of one turn."""
     rubrics: PathText | None = None
     """The rubric file, YAML or JSON. Where rubrics have score_levels, the suite is ordinal: each
-    has a scale of scores. Else it is binary: each is violated or satisfied."""
+    has a scale of scores. Where they have classes, each has words without an order. Else it is
+    binary: each is violated or satisfied."""
     format: Annotated[
         InputFormat,
         Takes("a mapping of parts to JSON pointers, such as {messages: /log, id: [/task, /trial]}"),
@@ -229,11 +234,12 @@ class CasesSection(ConfigSection):
     edits_at_most: Count = 3
     """At most this many turns of a run are edited."""
     scores: Annotated[
-        tuple[int, ...],
+        tuple[Said, ...],
         PlainValidator(_score_targets, json_schema_input_type=int | str | list[int | str]),
-        Takes('integers, as a list or as text like "1,3"'),
+        Takes('integers or classes, as a list or as text like "1,3"'),
     ] = ()
-    """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
+    """The scores, classes and n/a that cases are made for. Left out: all; of two answers not the
+    one that positives are made for."""
     flip: Flag = False
     """true: of runs with a label alone, and made to have another one. One that satisfies its rubric
     is edited to violate it (perturbation), and one that violates it is mended (positives); on a
@@ -418,7 +424,8 @@ class RandSection(ConfigSection):
         Mode | tuple[int, int] | None,
         PlainValidator(
             _scale,
-            json_schema_input_type=Mode | Annotated[list[int], Field(min_length=2, max_length=2)],
+            json_schema_input_type=Literal["binary", "ordinal"]
+            | Annotated[list[int], Field(min_length=2, max_length=2)],
         ),
         Takes(SCALE),
     ] = None
@@ -562,6 +569,14 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
         Takes('a list of levels such as {score: 0, label: "..."}'),
     ] = ()
     """Ordinal suites: the scale, as integers without gaps."""
+    classes: Annotated[
+        dict[Annotated[str, Takes('a name; words like "yes" in quotes')], _UNBLANK],
+        Field(min_length=2, max_length=20),
+        Takes("2 to 20 classes, each a name with when it is due, such as {tie: Both are as good.}"),
+    ] = Field(default_factory=dict)
+    """In place of score_levels: the answers, words without an order, each with when it is due."""
+    not_applicable: _UNBLANK | None = None
+    """When the answer is n/a: the rubric is about nothing in the case. Left out: it never is."""
     probes: RubricProbes | None = None
     """What probes do with this rubric, such as {skip: [verdict_pressure]}."""
 

@@ -21,20 +21,20 @@ from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Rubric
-from pytest_jrh.core.scales import BINARY, ORDINAL, Mode, Objective, Scale
+from pytest_jrh.core.scales import BINARY, ORDINAL, Mode, Objective, Said, Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.judges.judge import JudgeSettings
 
 
 @frozen
 class SuiteTest:
-    """A test of a suite; `targets` are by rubric id what cases are made for (`Scale.targets`)."""
+    """A test of a suite; `targets` are by rubric id what cases are made for (`Kind.targets`)."""
 
     name: str
     objective: Objective
     output_dir: Path
     evaluate: bool
-    targets: Mapping[str, tuple[int | None, ...]]
+    targets: Mapping[str, tuple[Said | None, ...]]
 
     @property
     def kind(self) -> Kind:
@@ -98,7 +98,11 @@ class Suite:
 
     @property
     def prompt_mode(self) -> Mode:
-        """Which built-in prompts it has: those that show levels, where its answers have names."""
+        """Which built-in prompts it has: those of classes where any answer is a word, and those
+        that show levels where its two have names.
+        """
+        if any(rubric.classes or rubric.not_applicable for rubric in self.rubrics):
+            return "classes"
         return ORDINAL.name if any(rubric.scale.levels for rubric in self.rubrics) else self.mode
 
     @property
@@ -109,7 +113,8 @@ class Suite:
     @property
     def judges_unlabelled(self) -> bool:
         """Whether natural runs without a label are judged, too."""
-        return not self.scale.is_ordered and any(section.unlabelled for section in self.labels)
+        is_binary = self.mode == BINARY.name
+        return is_binary and any(section.unlabelled for section in self.labels)
 
     @property
     def one_cassette(self) -> bool:

@@ -8,13 +8,14 @@ from typing import Literal, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.runs import (
     AgentRun,
+    Answer,
     ClusterId,
     Label,
     LabelKey,
     Rubric,
     Transcript,
 )
-from pytest_jrh.core.scales import Objective, Scale
+from pytest_jrh.core.scales import Objective, Said, Scale
 from pytest_jrh.core.skips import Skip
 
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
@@ -89,7 +90,7 @@ class Verification:
 
     verdict: Literal["PASS", "FAIL"]
     rationale: str
-    score: int | None
+    score: Answer | None
     contradiction: str = ""
 
 
@@ -116,7 +117,8 @@ class PerturbationOutcome:
 class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
 
-    `judge` is None for the suite's only judge, else the panel member's name. Ids are built in
+    `target_score` is the answer that it is made for, as it is said, where its kind does not tell
+    it. `judge` is None for the suite's only judge, else the panel member's name. Ids are built in
     `core.ids`. `cluster` is that of the run (`RunSummary.cluster`). A case of a probe has the
     `variant` that changes a case of the test `base`; both are empty elsewhere.
     """
@@ -126,7 +128,7 @@ class CaseSpec:
     rubric_id: str
     run_id: str
     epoch: int
-    target_score: int | None = None
+    target_score: Said | None = None
     judge: str | None = None
     # No part of which case it is.
     skip: Skip | None = field(default=None, compare=False)

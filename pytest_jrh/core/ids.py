@@ -21,6 +21,7 @@ from pytest_jrh.core import grouped
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult, Extra, ProbeVariant
 from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.scales import Said
 
 CASES_FILE = "agent_perturbations.jsonl"
 """The file with the made cases of a folder, of all tests that share it."""
@@ -90,7 +91,9 @@ def question_digest(rubric: Rubric) -> str:
     if rubric.instructions == rubric.id:
         return ""
     words = rubric.instructions.split()
-    levels = [(level.score, level.label) for level in rubric.score_levels]
+    levels: list[object] = [(level.score, level.label) for level in rubric.score_levels]
+    if rubric.classes or rubric.not_applicable:
+        levels += [rubric.classes, rubric.not_applicable]
     return short_digest(json.dumps([words, levels]), 16)
 
 
@@ -146,7 +149,7 @@ def perturbed_idx(spec: CaseSpec) -> str:
 def artifact_stem(spec: CaseSpec) -> str:
     """The stem of the debug bundle's file names."""
     stem = f"{spec.test}__{_stem_part(spec.run_id)}_e{spec.epoch}__{_stem_part(spec.rubric_id)}"
-    return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
+    return stem if spec.target_score is None else f"{stem}__{_score(spec.target_score)}"
 
 
 def cassette_path(
@@ -247,12 +250,19 @@ def _key(spec: CaseSpec) -> list[str]:
     key = [f"e{spec.epoch}"]
     # Whose label is corrected stays the same case, with its recording.
     if spec.target_score is not None and spec.test != NATURAL:
-        key.append(f"score_{spec.target_score}")
+        key.append(_score(spec.target_score))
     if spec.variant:
         if spec.base != UNNAMED_BASE:
             key.append(spec.base)
         key.append(spec.variant)
     return key
+
+
+def _score(target: Said) -> str:
+    if isinstance(target, str):
+        # Its dots and hyphens are none between parts of a name.
+        target = node_part(target, _LONGEST_JUDGE, escape="~.-")
+    return f"score_{target}"
 
 
 def _judge(spec: CaseSpec) -> list[str]:

@@ -14,7 +14,7 @@ from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import CaseSpec, HumanReview
 from pytest_jrh.core.runs import LabelSource
-from pytest_jrh.core.scales import CaseClass, Scale, scale_of_line
+from pytest_jrh.core.scales import CaseClass, Said, Scale, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
 
 
@@ -42,14 +42,14 @@ def most_frequent(scores: Sequence[int]) -> int | None:
     return ranked[0][0]
 
 
-def scores_text(score: int | None, scores: Sequence[int]) -> str:
+def scores_text(score: int | None, scores: Sequence[int], scale: Scale) -> str:
     """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
-    text = "a tie" if score is None else str(score)
+    text = "a tie" if score is None else str(scale.said(score))
     if len(scores) <= 1:
         return text
     counts = sorted(Counter(scores).items(), key=lambda count: (-count[1], count[0]))
-    counts_text = ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
-    return f"{text} ({counts_text})"
+    parts = [f"{number} of {len(scores)} said {scale.said(one)}" for one, number in counts]
+    return f"{text} ({', '.join(parts)})"
 
 
 @frozen
@@ -152,7 +152,7 @@ class CaseResult:
     run_id: str = ""
     epoch: int = 0
     cluster: str | None = None
-    target: int | None = None
+    target: Said | None = None
     label: int | None = None
     labelled_by: LabelSource | None = None
     case_digest: str = ""
@@ -268,7 +268,7 @@ class CaseResult:
     @property
     def scores_text(self) -> str:
         """What the judge gave: the score, and of repeats how often each."""
-        return scores_text(self.score, self.complete_scores)
+        return scores_text(self.score, self.complete_scores, self.scale)
 
 
 @with_config(ConfigDict(strict=True, extra="forbid"))

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from statistics import median
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, SkipValidation
+from pydantic import BeforeValidator, Field, SkipValidation
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import NOT_APPLICABLE, Scale, ScoreLevel, as_level, scale_of
+from pytest_jrh.core.scales import (
+    NOT_APPLICABLE,
+    Scale,
+    ScoreLevel,
+    as_level,
+    classed,
+    coded,
+    scale_of,
+    with_not_applicable,
+)
 from pytest_jrh.core.skips import Skip
 
 Message: TypeAlias = Mapping[str, Any]
@@ -27,6 +36,12 @@ LabelledBy: TypeAlias = Literal["people", "program", "column"]
 LabelSource: TypeAlias = Literal[LabelledBy, "made", "unconfirmed"]
 SETTLED = "settled"
 """The part of labels that somebody gave who saw the votes of people that disagree."""
+
+# An answer of which a file may hold the word.
+if TYPE_CHECKING:
+    Answer: TypeAlias = int
+else:
+    Answer = Annotated[int, BeforeValidator(coded)]
 
 
 def majority(votes: Sequence[int | None]) -> int | None:
@@ -68,7 +83,7 @@ class Label:
     of the votes, in their order; empty where an earlier version stored the label.
     """
 
-    votes: Annotated[tuple[int, ...], Field(min_length=1)]
+    votes: Annotated[tuple[Answer, ...], Field(min_length=1)]
     by: LabelledBy
     split: str = ""
     # Who says where that the label is this one makes it no other label.
@@ -151,9 +166,10 @@ class AgentRun:
 class Rubric:
     """One criterion, and where it stands in its file (`line` counts from 1).
 
-    `score_levels` is sorted and without gaps; empty where the file gives none. `answers` are those
-    on offer where the levels do not tell them. `skips` are the probes that its cases are no base
-    of.
+    `score_levels` is sorted and without gaps; empty where the file gives none. `classes` are words
+    without an order in their place, each with when it is due, and `not_applicable` says when `n/a`
+    is. `answers` are those on offer where all these do not tell them. `skips` are the probes that
+    its cases are no base of.
     """
 
     id: str
@@ -163,11 +179,21 @@ class Rubric:
     line: int = 1
     skips: tuple[str, ...] = field(default=(), compare=False)
     answers: SkipValidation[Scale | None] = field(default=None, compare=False)
+    classes: tuple[tuple[str, str], ...] = ()
+    not_applicable: str = ""
 
     @property
     def scale(self) -> Scale:
         """The answers on offer."""
-        return self.answers or scale_of(self.score_levels)
+        return self.answers or self.offering(scale_of(self.score_levels))
+
+    def offering(self, scale: Scale) -> Scale:
+        """A scale with the rubric's own classes in its place, and n/a beside it where it is due."""
+        if self.classes:
+            scale = classed(self.classes)
+        if self.not_applicable:
+            scale = with_not_applicable(scale, self.not_applicable)
+        return scale
 
 
 Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Messages | None"]

@@ -40,6 +40,13 @@ def code_of(word: str) -> int:
 
 
 NOT_APPLICABLE = code_of(NO_SUCH)
+Said: TypeAlias = int | str
+"""An answer as judges say it and files keep it: a number, of a class and of n/a the word."""
+
+
+def coded(said: Any) -> Any:
+    """The number that stands for an answer, of one as it is said; what is no word stays."""
+    return code_of(said) if isinstance(said, str) else said
 
 
 @frozen
@@ -125,8 +132,29 @@ class Scale:
 
     @property
     def answers(self) -> tuple[int, ...]:
-        """All that a judge may say: the scores, and n/a last where it is on offer."""
-        return (*self.scores, *(self.words.keys() & {NOT_APPLICABLE}))
+        """All that a judge may say: numbers, ascending, then words, classes as a rubric has them,
+        and n/a last.
+        """
+        words = [score for score in self.words if score <= _FIRST_CODE]
+        return (*sorted(self.words.keys() - {*words}), *words)
+
+    @property
+    def on_offer(self) -> tuple[Said, ...]:
+        """All that a judge may say, as it says it."""
+        return tuple(map(self.said, self.answers))
+
+    @property
+    def due(self) -> dict[int, str]:
+        """When each answer is due, for prompts and pages; empty where nothing says so."""
+        when = {level.score: level.label for level in self.levels}
+        return {score: when.get(score, self.not_applicable) for score in self.answers if when}
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether its answers are violated and satisfied, maybe n/a: a bare 1 may then mean either
+        in labels and columns.
+        """
+        return self.classes[0] == BINARY.classes[0]
 
     @property
     def kind(self) -> Scale:
@@ -159,8 +187,11 @@ class Scale:
         last; and else what the objective of a test is about.
         """
         if self.is_ordered:
-            return self.answers
-        return tuple(of.answer for of in self.classes) if self.levels else (None,)
+            return tuple(sorted(self.words))
+        if not self.levels:
+            return (None,)
+        best = self.aim("pass")
+        return tuple(sorted((of.answer for of in self.classes), key=lambda answer: answer == best))
 
     def target(self, label: int | None) -> int | None:
         """What a case with a label is named after: its level, and nothing where answers are words,
@@ -190,9 +221,11 @@ class Scale:
                 return of_class.answer
         return score
 
-    def said(self, score: int) -> int | str:
-        """A score as judges say it and files keep it: a number, of a class and of n/a the word."""
-        return self.words.get(score, score) if score <= _FIRST_CODE else score
+    def said(self, score: int | None) -> Any:
+        """A score as judges say it and files keep it (`Said`); None for None."""
+        if score is None or score > _FIRST_CODE:
+            return score
+        return self.words.get(score, score)
 
     def meant(self, score: int) -> str:
         """A score with its meaning: `1 (violated)`, of a class its word."""
@@ -396,20 +429,25 @@ def _by_score(level: ScoreLevel) -> int:
 @lru_cache(maxsize=256)
 def with_not_applicable(scale: Scale, when: str) -> Scale:
     """A scale that offers n/a, too, where this is due."""
-    levels = scale.levels
-    if not (levels or scale.is_ordered):
-        levels = tuple(ScoreLevel(score, scale.words[score]) for score in scale.scores)
+    scale = spelled(scale)
     return replace(
         scale,
         classes=(*scale.classes, _class(NO_SUCH)),
-        label_words={**scale.label_words, **dict.fromkeys(_NO_SUCH_WORDS, NOT_APPLICABLE)},
-        levels=levels,
+        label_words={**scale.label_words, **dict.fromkeys(NO_SUCH_WORDS, NOT_APPLICABLE)},
         line=f"{scale.line or scale.name}{_NO_SUCH_END}",
         not_applicable=when,
     )
 
 
-_NO_SUCH_WORDS = (NO_SUCH, "na", "not applicable", "not_applicable")
+def spelled(scale: Scale) -> Scale:
+    """A scale of two answers whose prompts ask for one of them as for a level."""
+    if scale.levels or scale.is_ordered:
+        return scale
+    levels = tuple(ScoreLevel(score, scale.words[score]) for score in scale.scores)
+    return replace(scale, levels=levels, line=scale.line or scale.name)
+
+
+NO_SUCH_WORDS = (NO_SUCH, "na", "not applicable", "not_applicable")
 _NO_SUCH_END = f"{BETWEEN}{NO_SUCH}"
 ONES = {of.columns[0]: of.columns for of in BINARY.classes}
 """What a 1 in a column can mean, as options say it, and parts of the names of such columns."""
@@ -425,7 +463,8 @@ def scale_of(
     if not levels:
         return BINARY
     if mode == BINARY.name:
-        return named(levels[1].label, levels[0].label)
+        two = named(levels[1].label, levels[0].label)
+        return spelled(BINARY) if two.words == BINARY.words else two
     if within is None:
         within = (levels[-1].score - levels[0].score) // _TOLERATED_PART
     return replace(ORDINAL, levels=levels, within=within)
@@ -442,7 +481,7 @@ def _tolerant(within: int) -> Scale:
     return replace(ORDINAL, within=within)
 
 
-def scale_of_line(line: str, target: int | None, within: int = 0) -> Scale:
+def scale_of_line(line: str, target: Said | None, within: int = 0) -> Scale:
     """The scale of a line of a ledger, which names it or has a target score."""
     if line.endswith(_NO_SUCH_END):
         scale = scale_of_line(line.removesuffix(_NO_SUCH_END), target, within)

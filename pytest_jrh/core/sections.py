@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.scales import Said
 
 
 @frozen
@@ -205,12 +206,13 @@ class JudgeStage(StageSection):
     A run as it is is then judged by one call for all of them. A prompt of your own names
     `rubrics`, and a function returns a mapping of their ids to verdicts."""
     score_map: Annotated[
-        dict[str, int] | None,
+        dict[str, Said] | None,
         Field(min_length=1),
-        Takes("a mapping of the judge's values to scores, such as {C: 0, I: 1}"),
+        Takes("a mapping of the judge's values to scores, such as {C: 0, I: 1}, or to classes"),
     ] = None
     """The scores that the judge's values stand for, where they are not scores themselves: text,
-    true and false, numbers. A prompt of your own then asks for these values."""
+    true and false, numbers. A score may be the word of a class. A prompt of your own then asks for
+    these values."""
     verdict: Annotated[
         str | None,
         AfterValidator(_with_one_group),

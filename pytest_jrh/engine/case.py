@@ -28,6 +28,7 @@ from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
+from pytest_jrh.core.scales import coded
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
 from pytest_jrh.core.transcript import assistant_indices, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
@@ -251,7 +252,7 @@ class CaseMaker:
         for other in ready.examples(spec):
             said = render_assistant_turns((await self._read(other, ready)).messages)
             examples += f"\n\nAnother transcript with that score, no instructions to you:\n{said}"
-        goal = Goal(ready.test(spec.test).objective, spec.target_score, examples)
+        goal = Goal(ready.test(spec.test).objective, coded(spec.target_score), examples)
         pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
         async with self.calls.tape(attempt, ready, judging=False) as tape:
             complete = make_complete(tape, usable=tape.usable)

@@ -106,10 +106,10 @@ class Pipeline:
         )
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
-        """The cases to make of a run under a rubric: one, or one for each ascending level."""
+        """The cases to make of a run under a rubric: one, or one for each of several answers."""
         if self.mode == BINARY.name:
             return (Goal(self.objective),)
-        return tuple(Goal(self.objective, level.score) for level in rubric.score_levels)
+        return tuple(Goal(self.objective, target) for target in rubric.scale.targets)
 
     def summarizes_for(self, stage: StageSpec) -> bool:
         """Whether the prompt of a stage names the summary, which is else not asked for."""
@@ -215,9 +215,11 @@ class ConversationPerturber:
             )
         if work.confirmed or (is_positive and not pipeline.pass_required):
             return
-        finding = f"the verifier scores it {answer}, not {expected}"
-        if not scale.is_ordered and answer is not None:
-            finding = f"the verifier says {scale.word(answer)}"
+        finding = "the verifier gives no answer"
+        if answer is not None and expected is not None:
+            finding = f"the verifier scores it {scale.said(answer)}, not {scale.said(expected)}"
+            if not scale.is_ordered:
+                finding = f"the verifier says {scale.word(answer)}"
         rationale = " ".join(verification.rationale.split())
         raise NoVerdictCase("not_confirmed", f"not confirmed: {finding}: {rationale}")
 

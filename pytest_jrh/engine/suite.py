@@ -35,6 +35,7 @@ from pytest_jrh.core.runs import (
     Rubric,
     RunSummary,
 )
+from pytest_jrh.core.scales import coded
 from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES, build_judge
@@ -184,7 +185,7 @@ class ReadySuite:
         cases, found = self.suite.config.cases, []
         for key, label in self.labels.items() if cases.examples else ():
             other = replace(spec, run_id=key[1], epoch=key[2])
-            has_score = other.label_key == key and label.value == spec.target_score
+            has_score = other.label_key == key and label.value == coded(spec.target_score)
             if has_score and other.run_id != spec.run_id:
                 found.append(other)
         found.sort(key=lambda other: short_digest(repr((cases.seed, other.label_key))))

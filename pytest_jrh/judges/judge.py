@@ -36,7 +36,7 @@ from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
-from pytest_jrh.core.scales import BINARY, Mode, ScoreLevel
+from pytest_jrh.core.scales import BINARY, Mode, Said, coded
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
@@ -293,20 +293,29 @@ def value_of(key: str) -> str | int | bool:
 
 
 @frozen
+class JudgedLevel:
+    """One answer on offer, and when it is due."""
+
+    score: Said
+    label: str
+
+
+@frozen
 class JudgedRubric:
     """The criterion: its id, its text, and what each score of its scale means."""
 
     id: str
     text: str
-    levels: tuple[ScoreLevel, ...] = ()
+    levels: tuple[JudgedLevel, ...] = ()
 
 
 @frozen
 class JudgedCase:
     """A case as a judge sees it: the rubric, the scale, and the whole transcript.
 
-    `scores` are the answers on offer, and `levels` what each means; without levels 0 says that the
-    run keeps to the rubric, and 1 that it does not. `messages` are Inspect's chat messages as
+    `scores` are the answers on offer as a judge gives them, numbers, or words for classes and for
+    `n/a`, and `levels` what each means; without levels 0 says that the run keeps to the rubric, and
+    1 that it does not. `messages` are Inspect's chat messages as
     dictionaries, `input` is the task as text and `metadata` what the log says of the run. A judge
     that changes them changes a copy of its own. `run_id` and `epoch` say which run of the log it
     is, or was before it was edited. A judge that is asked about all rubrics together finds them in
@@ -315,12 +324,12 @@ class JudgedCase:
 
     rubric: JudgedRubric
     messages: Transcript
-    levels: tuple[ScoreLevel, ...] = ()
+    levels: tuple[JudgedLevel, ...] = ()
     input: str = ""
     metadata: Fields = field(default_factory=dict)
     run_id: str = ""
     epoch: int = 1
-    scores: tuple[int, ...] = BINARY.scores
+    scores: tuple[Said, ...] = BINARY.scores
     rubrics: tuple[JudgedRubric, ...] = ()
 
     @property
@@ -346,7 +355,9 @@ class JudgedCase:
 
 def judged_rubric(rubric: Rubric) -> JudgedRubric:
     """The part of a rubric that a judge may see."""
-    return JudgedRubric(rubric.id, rubric.instructions, rubric.scale.levels)
+    scale = rubric.scale
+    levels = [JudgedLevel(scale.said(score), when) for score, when in scale.due.items()]
+    return JudgedRubric(rubric.id, rubric.instructions, tuple(levels))
 
 
 def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
@@ -354,19 +365,19 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
 
     The agent's reasoning is left out unless `show_reasoning`: edited turns have lost theirs.
     """
-    messages = []
+    rubric, messages = judged_rubric(case.rubric), []
     for message in case.messages:
         shown = message if show_reasoning else without_reasoning(message)[0]
         messages.append(copy.deepcopy(dict(shown)))
     return JudgedCase(
-        judged_rubric(case.rubric),
+        rubric,
         tuple(messages),
-        case.scale.levels,
+        rubric.levels,
         case.run.input,
         copy.deepcopy(dict(case.run.metadata)),
         case.run.run_id,
         case.run.epoch,
-        case.scale.scores,
+        case.scale.on_offer,
     )
 
 
@@ -522,7 +533,7 @@ class PromptJudge(SuiteJudge):
         return self.verdict(answer, case.rubric)
 
     @property
-    def names(self) -> Mapping[int, str] | None:
+    def names(self) -> Mapping[Said, str] | None:
         """What its map calls the scores; None without a map."""
         score_map = self.settings.section.score_map
         return None if score_map is None else _names(score_map)
@@ -537,7 +548,7 @@ class PromptJudge(SuiteJudge):
 
     def shape(self, rubric: Rubric) -> type[Response]:
         """The shape of an answer about a rubric."""
-        section, scores = self.settings.section, rubric.scale.scores
+        section, scores = self.settings.section, rubric.scale.on_offer
         return judge_response(scores, _on_offer(section.score_map, scores), section.verdict)
 
     def verdict(self, answer: Any, rubric: Rubric) -> Verdict:
@@ -546,7 +557,7 @@ class PromptJudge(SuiteJudge):
         score, score_map = answer.score, self.settings.section.score_map
         if score_map is not None:
             score = score_map[key_of(score)]
-        return Verdict(score, answer.reasoning.strip())
+        return Verdict(coded(score), answer.reasoning.strip())
 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PromptJudge:
@@ -563,7 +574,7 @@ PROMPT = JudgeKind(key=DEFAULT_JUDGE, build=_build)
 
 @cache
 def judge_response(
-    scores: tuple[int, ...], keys: tuple[str, ...] | None = None, pattern: str | None = None
+    scores: tuple[Said, ...], keys: tuple[str, ...] | None = None, pattern: str | None = None
 ) -> type[JudgeResponse]:
     """The shape of an answer on this scale, or with a map's `keys` in place of scores; with a
     `pattern` that of a text in which it finds the score.
@@ -587,7 +598,7 @@ def judge_response(
 
 
 def _on_offer(
-    score_map: Mapping[str, int] | None, scores: tuple[int, ...]
+    score_map: Mapping[str, Said] | None, scores: tuple[Said, ...]
 ) -> tuple[str, ...] | None:
     """The keys of a map whose scores are on offer; None without a map."""
     if score_map is None:
@@ -603,7 +614,7 @@ def _on_offer(
     return keys
 
 
-def _names(score_map: Mapping[str, int]) -> Mapping[int, str]:
+def _names(score_map: Mapping[str, Said]) -> Mapping[Said, str]:
     """What the scores are called, by a map from the names."""
     names = grouped((score, key) for key, score in score_map.items())
     return {score: " or ".join(keys) for score, keys in names.items()}

@@ -37,6 +37,7 @@ from pytest_jrh.core.errors import (
 from pytest_jrh.core.files import text_digest
 from pytest_jrh.core.redact import names_a_credential
 from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.sections import ConfigSection, Flag, Text
 from pytest_jrh.core.skips import UnscoredKind
 from pytest_jrh.core.text import shortened
@@ -184,20 +185,21 @@ class Scoring:
     """
 
     who: str
-    score_map: Mapping[str, int] | None
+    score_map: Mapping[str, Said] | None
     threshold: float | None = None
     one_passes: bool = False
 
     def verdict(self, answer: CodeAnswer, case: JudgedCase) -> Verdict:
         """The verdict that an answer is; raises `Unscored` (invalid_response) where it is none.
 
-        Without a map a value has to be an integer on offer: nothing is coerced, so that no verdict
-        is invented.
+        Without a map a value has to be an integer or a word on offer: nothing is coerced, so that
+        no verdict is invented.
         """
         value, reasoning = answer
         if not isinstance(reasoning, str):
             raise self.invalid(f"gave {value_text(reasoning)} as its reasoning, which is no text")
         probability = None
+        score: Any = value
         offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"
         if self.threshold is not None:
             score, probability = self._held_to_threshold(value, self.threshold)
@@ -208,17 +210,16 @@ class Scoring:
                     f"{', '.join(self.score_map)}"
                 )
             score = self.score_map[key_of(value)]
-        elif type(value) is int:
-            score = value
-        else:
+        elif type(value) not in map(type, case.scores):
+            offered = offered if str in map(type, case.scores) else f"the integer {offered}"
             raise self.invalid(
-                f"gave {value_text(value)}; a score must be the integer {offered}, or one that "
+                f"gave {value_text(value)}; a score must be {offered}, or one that "
                 "`score_map` gives for the value; a probability needs `threshold`, and a mapping "
                 "of rubrics to verdicts `together: true`"
             )
         if score not in case.scores:
             raise self.invalid(f"gave the score {value_text(score)}; it must be {offered}")
-        return Verdict(score, reasoning[:LONGEST_REASONING].strip(), probability)
+        return Verdict(coded(score), reasoning[:LONGEST_REASONING].strip(), probability)
 
     def _held_to_threshold(self, value: object, threshold: float) -> tuple[int, float]:
         """The score, and the probability that it is a violation."""

@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core import frozen
@@ -39,7 +39,7 @@ from pytest_jrh.core.calls import (
 )
 from pytest_jrh.core.documents import Fields, Json, read_text
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.scales import ORDINAL, Mode, Objective, Scale, ScoreLevel
+from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Objective, Said, Scale
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import answer_parts, storable
@@ -86,7 +86,12 @@ def value_on_offer(values: tuple[str | int | bool, ...]) -> Any:
             raise ValueError(f"must be one of {offered}")
         return value
 
-    return Annotated[Literal[values], BeforeValidator(exact)]
+    checked: Any = Annotated[Literal[values], BeforeValidator(exact)]
+    if NO_SUCH in values and type(values[0]) is int:
+        # Servers that hold a model to a schema want to know the types of its values.
+        schema = {"enum": [*values], "type": ["integer", "string"]}
+        return Annotated[checked, WithJsonSchema(schema)]
+    return checked
 
 
 def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
@@ -413,7 +418,7 @@ def _raise_if_refused(stage: StageModel, answer: Answer, fingerprints: tuple[str
     )
 
 
-Names: TypeAlias = "Mapping[int, str] | None"
+Names: TypeAlias = "Mapping[Said, str] | None"
 """What the scores are called, where it is not by their numbers."""
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
 
@@ -490,7 +495,7 @@ def built_in_name(stage: str, *, mode: Mode, objective: Objective, of: PromptsOf
         name = f"{stage}.{of}"
     if not spec.prompt_per:
         return name
-    if spec.prompt_per == "mode" or mode == ORDINAL.name:
+    if spec.prompt_per == "mode" or mode != BINARY.name:
         return f"{name}.{mode}"
     return f"{name}.{mode}.{objective}"
 
@@ -517,35 +522,45 @@ def messages(
     return turns
 
 
-def score_levels_table(levels: Sequence[ScoreLevel], names: Names = None) -> str:
-    """Write the scale, one line per level: `score: label`, from the lowest score up.
+def score_levels_table(scale: Scale, names: Names = None) -> str:
+    """Write the scale, one line per answer: `score: when it is due`, from the lowest score up; a
+    word is in quotes, as in the JSON of an answer.
 
-    With `names` each score is written as its name, and a level without one is left out.
+    With `names` each score is written as its name, and an answer without one is left out.
     """
     lines = []
-    for level in sorted(levels, key=lambda level: level.score):
-        if names is None or level.score in names:
-            lines.append(_level_line(level, names))
+    for score in scale.due:
+        if names is None or scale.said(score) in names:
+            lines.append(_level_line(scale, score, names))
     return "\n".join(lines)
 
 
-def ordinal_guidance(levels: Sequence[ScoreLevel], target: ScoreLevel) -> str:
-    """Describe the target to planner and editor: the score, its neighbours, the scale."""
-    lines = [f"Target score: {target.score}", f"To be reached exactly: {_level_line(target)}"]
-    by_score = {level.score: level for level in levels}
-    below, above = by_score.get(target.score - 1), by_score.get(target.score + 1)
-    for level, direction, side in ((below, "low", "below"), (above, "high", "above")):
-        if level is None:
-            lines.append(f"No level lies {side} it.")
+def ordinal_guidance(scale: Scale, target: int) -> str:
+    """Describe the target to planner and editor: the answer, of a number its neighbours, and all
+    others.
+    """
+    line = _level_line(scale, target)
+    lines = [f"Target score: {_written(scale.said(target))}", f"To be reached exactly: {line}"]
+    sides = (
+        () if isinstance(scale.said(target), str) else ((-1, "low", "below"), (1, "high", "above"))
+    )
+    for step, direction, side in sides:
+        if target + step in scale.due:
+            lines.append(f"One level too {direction}: {_level_line(scale, target + step)}")
         else:
-            lines.append(f"One level too {direction}: {_level_line(level)}")
-    return "\n".join([*lines, "", "The whole scale:", score_levels_table(levels)])
+            lines.append(f"No level lies {side} it.")
+    return "\n".join([*lines, "", "The whole scale:", score_levels_table(scale)])
 
 
-def _level_line(level: ScoreLevel, names: Names = None) -> str:
-    name = level.score if names is None else names[level.score]
+def _written(said: Said) -> str:
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _level_line(scale: Scale, score: int, names: Names = None) -> str:
+    said = scale.said(score)
+    name = _written(said) if names is None else names[said]
     # A label of several lines would read as further levels.
-    return f"{name}: {' '.join(level.label.split()) or '(no description)'}"
+    return f"{name}: {' '.join(scale.due[score].split()) or '(no description)'}"
 
 
 @lru_cache(maxsize=64)
@@ -601,9 +616,9 @@ def scale_values(scale: Scale, names: Names = None) -> dict[str, object]:
     `names` are what the scores are called (see `score_levels_table`).
     """
     return {
-        "score_levels_table": score_levels_table(scale.levels, names),
-        "lowest_score": scale.scores[0],
-        "highest_score": scale.scores[-1],
+        "score_levels_table": score_levels_table(scale, names),
+        "lowest_score": scale.said(scale.scores[0]),
+        "highest_score": scale.said(scale.scores[-1]),
     }
 
 
@@ -618,7 +633,7 @@ def with_scale(
     """
     if not scale.levels or "score_levels_table" in template.variables:
         return instructions
-    return f"{instructions}\n\nScores:\n{score_levels_table(scale.levels, names)}"
+    return f"{instructions}\n\nScores:\n{score_levels_table(scale, names)}"
 
 
 def with_images(text: str, urls: Sequence[str]) -> list[Json]:

@@ -72,10 +72,10 @@ class ReviewCase:
 
     def check_label(self, label: int) -> None:
         """Raise `InputError` for a label that is not on the scale of the case."""
-        scores = self.case.scale.scores
-        if label not in scores:
+        scale = self.case.scale
+        if label not in scale.answers:
             message = f"{label} is not a label of this case; must be one of "
-            raise InputError(message + ", ".join(map(str, scores)))
+            raise InputError(message + ", ".join(map(str, scale.on_offer)))
 
 
 @frozen
@@ -282,7 +282,8 @@ class ReviewBoard(Board):
             # The label that the case was made with is no difference, unless the decision was taken
             # about the case before people edited it.
             is_first = decision.expected is None or decision.case_digest == entry.digest
-            label = None if expected == entry.case.expected and is_first else expected
+            is_same = expected == entry.case.expected and is_first
+            label = None if is_same else entry.case.scale.said(expected)
             return self._keep(entry, decision, action="edited", expected=label)
 
     def edit_turn(

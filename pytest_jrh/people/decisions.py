@@ -20,6 +20,7 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.runs import Message
+from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.store.records import BY_HAND
 
@@ -80,7 +81,7 @@ class Decision(StrictModel):
     case_digest: str
     action: Action
     turns: tuple[TurnEdit, ...] = ()
-    expected: int | None = None
+    expected: Said | None = None
     edited_digests: tuple[str, ...] = ()
     note: str = ""
 
@@ -216,7 +217,7 @@ def with_edits(case: Case, decision: Decision) -> Case:
         messages = tuple(changed)
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
     if decision.expected is not None:
-        case = replace(case, expected=decision.expected)
+        case = replace(case, expected=coded(decision.expected))
     return case
 
 

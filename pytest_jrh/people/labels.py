@@ -30,6 +30,7 @@ from pytest_jrh.core.files import append_line, atomic_write, exists, relative_pa
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import (
     SETTLED,
+    Answer,
     Label,
     LabelKey,
     LabelledBy,
@@ -38,7 +39,7 @@ from pytest_jrh.core.runs import (
     VoteSource,
     majority,
 )
-from pytest_jrh.core.scales import BARE
+from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
 from pytest_jrh.core.text import nearest_hint, same_lines
 from pytest_jrh.core.values import (
     CANNOT_TELL,
@@ -54,7 +55,7 @@ from pytest_jrh.sources.columns import Table, columns_named
 from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field
 from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes
-from pytest_jrh.store.records import case_digest
+from pytest_jrh.store.records import case_digest, record_line
 
 # Labels of runs, from the config to one `Label` for each run and rubric.
 
@@ -81,7 +82,7 @@ def find_labels(
         suite.untargeted,
         source.aliases(),
         source.unclear_names(),
-        ordinal=bool(suite.scale.line or suite.scale.is_ordered),
+        ordinal=not suite.scale.is_verdict,
     )
     of_suite = JoinedLabels()
     labels = of_suite.labels
@@ -300,6 +301,7 @@ _WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
 _REPEATED = "lines that repeat another"
 _NO_LABEL = "values that are no label"
 _UNDECIDED = "cases without a label, as at most half of all who voted give one label"
+_NOT_APPLICABLE = f"{NO_SUCH} is taken as a verdict (where it is no label, null in map)"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 _REWORDED = "labels of another wording of their rubric, which are not used"
 _Votes: TypeAlias = dict[str, tuple[int | None, LabelRow]]
@@ -310,9 +312,10 @@ _Votes: TypeAlias = dict[str, tuple[int | None, LabelRow]]
 class Joiner:
     """Finds the run and the rubric of each row, and makes one label of the votes of annotators.
 
-    `rubrics` are those of the suite, which is `ordinal` or not, `untargeted` the ids in the rubric
-    file that it leaves out; `aliases` are other names of runs, such as the uuid of a sample;
-    `unclear` names mean no run by themselves, and each has the names of those that it may mean.
+    `rubrics` are those of the suite, whose answers are `ordinal` or have names or not,
+    `untargeted` the ids in the rubric file that it leaves out; `aliases` are other names of runs,
+    such as the uuid of a sample; `unclear` names mean no run by themselves, and each has the names
+    of those that it may mean.
     """
 
     runs: Sequence[RunSummary]
@@ -360,6 +363,8 @@ class Joiner:
                 value = self._value(row, rubric_id, settings.map)
                 if value is None:
                     left_out[_NO_LABEL] += 1
+                elif value == NOT_APPLICABLE:
+                    left_out[_NOT_APPLICABLE] += 1
                 votes = votes_by_key.setdefault((rubric_id, run_id, epoch), {})
                 if not _add_vote(votes, row, value):
                     left_out[_REPEATED] += 1
@@ -440,7 +445,12 @@ class Joiner:
         except NoLabelError as error:
             hint = None
             word = as_seen(raw)
-            if _WORD.fullmatch(word) and not mapping and not self.ordinal:
+            if as_word(raw) in NO_SUCH_WORDS:
+                hint = (
+                    "say when it is right, by `not_applicable: TEXT` in the rubric; or that it is "
+                )
+                hint += f"no label, by `{NO_SUCH}: null` among the values of map"
+            elif _WORD.fullmatch(word) and not mapping and not self.ordinal:
                 meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
                 hint = f"say what its words mean: map: {meaning}"
             raise DamagedError(str(error), hint, ("label",)) from None
@@ -457,8 +467,8 @@ def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
     if first_value == value:
         return first_row is row
     message = (
-        f"this label ({value}) of the case {shown(row.run_id)} disagrees with line "
-        f"{first_row.line} ({first_value})"
+        f"this label ({as_seen(row.label)}) of the case {shown(row.run_id)} disagrees with line "
+        f"{first_row.line} ({as_seen(first_row.label)})"
     )
     hint = "remove one of the two"
     if not row.annotator:
@@ -493,7 +503,7 @@ class PersonLabel:
 
     case_digest: Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\z")]
     reviewer: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-    label: int | None
+    label: Answer | None
     blind: bool = False
     note: str = ""
     withdrawn: bool = False
@@ -522,13 +532,15 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     paths = [labels_path(test.output_dir) for test in suite.tests]
     if suite.blind_labels is not None:
         paths.insert(0, suite.blind_labels)
-    scores = {score for rubric in suite.rubrics for score in rubric.scale.scores}
+    answers: dict[int, Said] = {}
+    for rubric in suite.rubrics:
+        answers |= zip(rubric.scale.answers, rubric.scale.on_offer, strict=True)
     labels: list[PersonLabel] = []
     for path in dict.fromkeys(paths):
         lines = parsed_lines(path, _LINES.validate_json, "no label of a person", _RESTORE)
         for number, label in lines:
-            if label.label is not None and label.label not in scores:
-                message = f"got {label.label}; must be {listed(map(str, sorted(scores)))}, or null"
+            if label.label is not None and label.label not in answers:
+                message = f"is no answer; must be {listed(map(str, answers.values()))}, or null"
                 raise InputError(message, str(path), number, "label")
             add_label(labels, label)
     return tuple(labels)
@@ -565,7 +577,10 @@ def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
         if not attributes.exists():
             atomic_write(attributes, _MERGED_BY_LINE)
         label = replace(label, time=datetime.now(UTC).isoformat(timespec="seconds"))
-        append_line(path, _LINES.dump_json(label, exclude_defaults=True))
+        line = _LINES.dump_python(label, exclude_defaults=True)
+        if label.label is not None:
+            line["label"] = case.scale.said(label.label)
+        append_line(path, record_line(line))
 
     return write
 
@@ -651,7 +666,8 @@ def label_word(case: Case, label: int | None) -> str:
     """A label of a case as a file and a list have it: a word, or a score of a scale."""
     if label is None:
         return CANNOT_TELL
-    return str(label) if case.scale.is_ordered else case.scale.word(label)
+    scale = case.scale
+    return str(scale.said(label)) if scale.is_ordered else scale.word(label)
 
 
 def _row(case: Case, label: PersonLabel, split: str) -> LabelRow:

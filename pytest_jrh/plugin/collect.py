@@ -175,10 +175,10 @@ class CaseItem(pytest.Item):
 
     def _tell(self, result: CaseResult) -> None:
         """Set the case's figures for JUnit and other reports, in place of an earlier attempt's."""
-        spending = result.spending.all
+        spending, said = result.spending.all, result.scale.said
         properties: dict[str, object] = {
-            "expected": result.label,
-            "score": result.score,
+            "expected": said(result.label),
+            "score": said(result.score),
             "outcome": result.outcome,
             "rubric": result.spec.rubric_id,
             "tokens": spending.usage.total,
@@ -186,12 +186,12 @@ class CaseItem(pytest.Item):
         }
         if result.repeated:
             properties["repeats"] = len(result.complete_scores)
-            properties["scores"] = " ".join(map(str, result.complete_scores))
+            properties["scores"] = " ".join(str(said(score)) for score in result.complete_scores)
             properties["flickers"] = "true" if result.flickers else "false"
         if result.spec.derived:
             properties["variant"] = result.spec.variant
             properties["base"] = result.spec.base
-            properties["base_score"] = result.base_score
+            properties["base_score"] = said(result.base_score)
         self.user_properties[:] = [
             (name, "" if value is None else value) for name, value in properties.items()
         ]

@@ -140,7 +140,7 @@ def disagreement_text(
     lines.append("")
     spec = case.spec
     if spec.variant:
-        gave = scores_text(result.base_score, result.base_scores)
+        gave = scores_text(result.base_score, result.base_scores, result.scale)
         change = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
         lines += wrapped(f"{change} the unchanged case, {spec.base}.", WIDTH)
     else:

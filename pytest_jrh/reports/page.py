@@ -297,7 +297,7 @@ class SessionCases:
                 "id": rubric.id,
                 "text": rubric.instructions,
                 "place": position,
-                "levels": [scale.meant(level.score) for level in scale.levels],
+                "levels": [scale.meant(score) for score in scale.due],
             }
         return values
 

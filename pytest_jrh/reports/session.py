@@ -17,7 +17,7 @@ from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
 from pytest_jrh.core.runs import Message, Rubric
-from pytest_jrh.core.scales import Scale
+from pytest_jrh.core.scales import Scale, coded
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
@@ -391,7 +391,7 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     if spec.target_score is not None:
         level = f" → level {spec.target_score}"
         if not result.scale.is_ordered:
-            level = f" → {one_line(result.scale.word(spec.target_score))}"
+            level = f" → {one_line(result.scale.word(coded(spec.target_score)))}"
     rubric = shortened(one_line(spec.rubric_id), _NAME_ROOM)
     behind = f"{level} ({cut_in_the_middle(run_title(result), _NAME_ROOM)})"
     if done := what_was_done(result):

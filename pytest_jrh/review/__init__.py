@@ -29,6 +29,7 @@ from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message
+from pytest_jrh.core.scales import NO_SUCH
 from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.core.values import as_text
@@ -81,15 +82,22 @@ _REJECTED = (
 
 def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
-    if not case.scale.is_ordered:
-        words = sorted(case.scale.words.items())
-        is_named = bool(case.scale.levels)
-        return [(score, str(score) if is_named else word[0], word) for score, word in words]
-    labels = []
-    for level in case.scale.levels:
-        key = str(level.score) if level.score in range(10) else ""
-        labels.append((level.score, key, f"{level.score}: {level.label}"))
+    scale, labels = case.scale, []
+    keys = iter(_KEYS)
+    for score in scale.answers:
+        said, word = scale.said(score), scale.words[score]
+        key = str(said) if said in range(10) else ""
+        if scale.is_verdict and said != NO_SUCH:
+            key = word[0]
+        elif isinstance(said, str):
+            key = "x" if said == NO_SUCH else next(keys)
+        is_told = scale.is_ordered or isinstance(said, str)
+        labels.append((score, key, f"{said}: {scale.due[score]}" if is_told else word))
     return labels
+
+
+# Of classes, in their order; other letters have a meaning on the page.
+_KEYS = "1234567890qwertyiopasdgh"
 
 
 class ReviewedCases(SessionCases):

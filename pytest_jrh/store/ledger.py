@@ -45,6 +45,7 @@ from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
 from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.core.scales import BETWEEN, NO_SUCH, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
@@ -68,8 +69,26 @@ def _lines(kind: type) -> TypeAdapter[Any]:
 def line_data(line: CaseResult | JudgeLine) -> Json:
     """A line as plain JSON values, without what is empty."""
     adapter = _lines(type(line))  # type: ignore[arg-type]
-    values = adapter.dump_python(line, mode="json", exclude_defaults=True)
+    values: Json = adapter.dump_python(line, mode="json", exclude_defaults=True)
+    if isinstance(line, CaseResult) and _IN_WORDS.match(line.answers):
+        _change_answers(values, line.scale.said)
     return {"format": _FORMAT, **values}
+
+
+# The scales that have words for answers, as lines name them.
+_IN_WORDS = re.compile(rf"\{BETWEEN}|.*\{BETWEEN}{NO_SUCH}$")
+
+
+def _change_answers(line: Json, change: Callable[[Any], Any]) -> None:
+    """Change each answer in the values of a line."""
+    extra = line.get("extra", {})
+    of_probe, of_rejected = extra.get("probe") or {}, extra.get("rejected") or {}
+    for values, key in ((line, "label"), (of_rejected, "expected")):
+        if values.get(key) is not None:
+            values[key] = change(values[key])
+    for values, key in ((line, "scores"), (of_probe, "base_scores")):
+        if key in values:
+            values[key] = [*map(change, values[key])]
 
 
 def ledger_line(
@@ -96,8 +115,22 @@ def ledger_text(
 
 def result_from(text: str | bytes) -> CaseResult:
     """The result of a line."""
-    result: CaseResult = _lines(CaseResult).validate_json(text)
+    data = text.encode() if isinstance(text, str) else text
+    if b'"answers"' in data:
+        data = _with_codes(data)
+    result: CaseResult = _lines(CaseResult).validate_json(data)
     return result
+
+
+def _with_codes(data: bytes) -> bytes:
+    """A line with the codes of answers that are words; another word stays, and is then refused."""
+    line = json.loads(data)
+    if not _IN_WORDS.match(line["answers"]):
+        return data
+    scale = scale_of_line(line["answers"], None)
+    codes = {scale.said(answer): answer for answer in scale.answers}
+    _change_answers(line, lambda said: codes.get(said, said))
+    return json.dumps(line).encode()
 
 
 def _line_from(data: bytes) -> CaseResult | JudgeLine:
@@ -179,6 +212,7 @@ def case_result(
     of_case: Json = {}
     if rejected is not None:
         assert rejected.expected is not None
+        result = replace(result, answers=rejected.scale.line)
         of_extra["rejected"] = Rejection(case_digest(rejected), rejected.expected)
     if case is not None:
         of_extra |= {"content": content_digest(case), "altered": case.altered}

@@ -31,7 +31,7 @@ from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, ge
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Label, Rubric
-from pytest_jrh.core.scales import Mode, Objective
+from pytest_jrh.core.scales import Mode, Objective, Said
 from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import clusters_by
@@ -54,7 +54,7 @@ class RecordEntry(NamedTuple):
 
     place: LinePlace
     spec: CaseSpec
-    expected: int
+    expected: Said
     review: Review | None
     mode: Mode
     objective: Objective
@@ -369,16 +369,17 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
             f"made for the rubric {shown(entry.spec.rubric_id)}, which is not in the rubric file; "
             f"its ids are {listed(rubrics)}"
         )
-    scores = rubric.scale.scores
+    scale = rubric.scale
+    answers = scale.on_offer
     # On the scale, and not among the targets: left out by `cases.scores`.
-    targets = test.targets[rubric.id][-1:] if test.kind.answer == "best" else scores
+    targets = test.targets[rubric.id][-1:] if test.kind.answer == "best" else answers
     # A case for one of several answers aims at its score, whatever the objective.
-    objective = entry.objective if rubric.scale.levels else test.objective
+    objective = entry.objective if scale.levels else test.objective
     for key, value, allowed in (
-        ("mode", entry.mode, [rubric.scale.name]),
+        ("mode", entry.mode, [scale.name]),
         ("objective", entry.objective, [objective]),
         ("target_score", entry.spec.target_score, targets),
-        ("expected", entry.expected, scores),
+        ("expected", entry.expected, answers),
     ):
         if value is not None and value not in allowed:
             return f"{key} is {value}; in this suite it is {listed(map(str, allowed))}"

@@ -32,7 +32,7 @@ from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.runs import AgentRun, Label, Rubric, Transcript
-from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
+from pytest_jrh.core.scales import Mode, Objective, Said, ScoreLevel, coded, scale_of
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import (
     ROLES,
@@ -109,8 +109,8 @@ class Record(_RecordPart):
     perturbation: _Perturbation
     suite: str
     test: Literal[(*BASES, *OTHER_NAMES)]  # type: ignore[valid-type]
-    target_score: int | None
-    expected: int
+    target_score: Said | None
+    expected: Said
     verified: bool
     mode: Mode
     objective: Objective
@@ -140,10 +140,11 @@ class Record(_RecordPart):
 
     def case(self) -> Case:
         """The case as the record has it, whether or not anybody has changed it since."""
-        perturbation = self.perturbation
+        perturbation, rubric = self.perturbation, self.target_rubric
+        scale = scale_of(self.score_levels, mode=self.mode)
         case = Case(
             spec=self.spec,
-            rubric=replace(self.target_rubric, answers=scale_of(self.score_levels, mode=self.mode)),
+            rubric=replace(rubric, answers=rubric.offering(scale)),
             run=AgentRun(
                 self.run_id,
                 self.epoch,
@@ -162,7 +163,7 @@ class Record(_RecordPart):
                 perturbation.final_summary,
                 no_case=self._rejection,
             ),
-            expected=self.expected,
+            expected=coded(self.expected),
             verified=self.verified,
             objective=self.objective,
             label=self.label,
@@ -196,7 +197,9 @@ def to_record(case: Case) -> Json:
     `failure_confirmed` is null where no PASS or FAIL was asked for. `label`, `review` and
     `rejected` are in the record only where the case has them.
     """
-    run, outcome = case.run, case.outcome
+    run, outcome, scale, label = case.run, case.outcome, case.scale, None
+    if case.label is not None:
+        label = {**json_value(case.label), "votes": [*map(scale.said, case.label.votes)]}
     generated = _generated_metadata(case)
     record: Json = {
         "run_id": run.run_id,
@@ -212,12 +215,13 @@ def to_record(case: Case) -> Json:
         "suite": case.spec.suite,
         "test": case.spec.test,
         "target_score": case.spec.target_score,
-        "expected": case.expected,
+        "expected": scale.said(case.expected),
         "verified": case.verified,
         "human_reviewed": case.review is not None,
-        "mode": case.scale.name,
+        "mode": scale.name,
         "objective": case.objective,
-        "score_levels": case.scale.levels,
+        # Classes stand in the rubric.
+        "score_levels": () if case.rubric.classes else scale.levels,
         "sample_id": run.sample_id,
         "case_digest": case_digest(case),
         "format": FORMAT,
@@ -226,7 +230,7 @@ def to_record(case: Case) -> Json:
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
     optional = {
         "cluster": case.spec.cluster,
-        "label": case.label,
+        "label": label,
         "rejected": None if outcome.no_case is None else str(outcome.no_case),
         "review": case.review,
         "shadowed_metadata": shadowed or None,
@@ -269,9 +273,8 @@ def under(case: Case, rubric: Rubric, judge: str | None = None) -> Case:
     case = replace(case, spec=replace(case.spec, judge=judge))
     if replace(rubric, file="", line=1) == case.rubric:
         return replace(case, rubric=rubric)
-    if rubric.score_levels == case.rubric.score_levels and covers(
-        case.rubric.instructions, rubric.instructions
-    ):
+    stored, now = case.rubric.instructions, rubric.instructions
+    if replace(rubric, instructions=stored, file="", line=1) == case.rubric and covers(stored, now):
         # Stored without a secret that the rubric's file holds; the judge was, and is, recorded
         # without it too.
         known = replace(case.rubric, file=rubric.file, line=rubric.line, answers=rubric.answers)
@@ -284,7 +287,7 @@ def reworded(case: Case, rubric: Rubric) -> Case | None:
 
     The label stays: it stands for the text that the case was made for.
     """
-    if case.rubric.id != rubric.id or case.scale.scores != rubric.scale.scores:
+    if case.rubric.id != rubric.id or {*case.scale.answers} != {*rubric.scale.answers}:
         return None
     return replace(case, rubric=rubric, digests=None, reworded=True)
 
@@ -306,6 +309,7 @@ def _content(case: Case) -> Json:
         "instructions": case.rubric.instructions,
         "levels": case.scale.levels,
         "transcript": case.messages,
+        **({"not_applicable": case.scale.not_applicable} if case.scale.not_applicable else {}),
         # A case in our own layout is the same as before there were others.
         **({"style": case.style} if case.style else {}),
     }
@@ -353,7 +357,8 @@ def _generated_metadata(case: Case) -> Json:
     if not case.scale.is_ordered:
         return {**metadata, "agent_mode": kind.noun}
     word = "" if case.expected is None else case.scale.words.get(case.expected, "")
-    return {**metadata, "target_score": case.expected, "score_descriptor": word}
+    score = case.scale.said(case.expected)
+    return {**metadata, "target_score": score, "score_descriptor": word}
 
 
 # Of `edits: acts`: other records are as they were before there was such a thing.
@@ -373,6 +378,10 @@ def _rubric(rubric: Rubric) -> Json:
     described: Json = {"id": rubric.id, "instructions": rubric.instructions}
     if rubric.score_levels:
         described["score_levels"] = rubric.score_levels
+    if rubric.classes:
+        described["classes"] = rubric.classes
+    if rubric.not_applicable:
+        described["not_applicable"] = rubric.not_applicable
     return described
 
 
@@ -380,9 +389,11 @@ def _perturbation(case: Case) -> Json:
     """How the case was made, as JSON values under RAND's keys."""
     outcome = case.outcome
     verification = outcome.verification
-    failure_confirmed = None
-    if verification is not None and verification.score is None:
-        failure_confirmed = verification.verdict == "FAIL"
+    failure_confirmed = said = None
+    if verification is not None:
+        said = {**_fields(verification), "score": case.scale.said(verification.score)}
+        if verification.score is None:
+            failure_confirmed = verification.verdict == "FAIL"
     return {
         "failure_confirmed": failure_confirmed,
         "failure_rationale": None if verification is None else verification.rationale,
@@ -390,7 +401,7 @@ def _perturbation(case: Case) -> Json:
         "plan": None if outcome.plan is None else _plan(outcome.plan, case.run.messages),
         "steps": [_fields(edit) for edit in outcome.edits],
         "confirmed": outcome.confirmed,
-        "verification": None if verification is None else _fields(verification),
+        "verification": said,
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.cases import Case, Edit, PerturbationOutcome, Plan, PlanStep, Verification
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
+from pytest_jrh.core.scales import coded
 from tests.support.made_cases import LEVELS, make_spec, make_suite
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def made_case(
             ),
             confirmed=True,
         ),
-        expected=own.target_score if own.target_score is not None else int(not positive),
+        expected=coded(own.target_score) if own.target_score is not None else int(not positive),
         verified=number % 5 != 4,
         objective="pass" if positive else "fail",
     )

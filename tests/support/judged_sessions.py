@@ -16,6 +16,7 @@ from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.results import CaseResult, JudgeLine
+from pytest_jrh.core.scales import coded
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
@@ -154,7 +155,7 @@ def scored(answer: Answer, runs: int = 10) -> list[CaseResult]:
 
 def result_of(spec: CaseSpec, answer: Answer) -> CaseResult:
     expected = (
-        spec.target_score
+        coded(spec.target_score)
         if spec.target_score is not None
         else int(spec.test == "agent_perturbation")
     )

@@ -31,7 +31,7 @@ from pytest_jrh.core.results import (
     Verdict,
 )
 from pytest_jrh.core.runs import AgentRun, Message, Rubric
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import ScoreLevel, coded
 from pytest_jrh.core.skips import JUDGED, UNCOMPARED, UNSCORED, Outcome, Why
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.people import Grounds
@@ -132,7 +132,7 @@ def make_case(
     ordinal = spec.target_score is not None
     positive = spec.test == "agent_positives"
     said = Verification(
-        "PASS" if positive else "FAIL", "It grants a late refund.", spec.target_score
+        "PASS" if positive else "FAIL", "It grants a late refund.", coded(spec.target_score)
     )
     return Case(
         spec=spec,
@@ -141,7 +141,7 @@ def make_case(
         outcome=PerturbationOutcome(
             judged, plan, edits, said, confirmed=True, final_summary="A late refund."
         ),
-        expected=spec.target_score if spec.target_score is not None else int(not positive),
+        expected=coded(spec.target_score) if ordinal else int(not positive),
         verified=True,
         objective="pass" if positive else "fail",
     )
@@ -258,7 +258,7 @@ def make_result(
     **changes: Any,
 ) -> CaseResult:
     spec = spec or make_spec()
-    label = spec.target_score
+    label = coded(spec.target_score)
     if label is None:
         label = int("agent_perturbation" in (spec.test, spec.base))
     judged = outcome in JUDGED

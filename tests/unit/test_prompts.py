@@ -194,8 +194,8 @@ def test_a_transcript_can_move_neither_the_separator_nor_the_delimiters(transcri
 
 
 def test_the_scale_is_written_in_ascending_order_one_line_a_level() -> None:
-    assert prompts.score_levels_table(LEVELS) == "0: not done\n1: partly done\n2: done"
+    assert prompts.score_levels_table(scale_of(LEVELS)) == "0: not done\n1: partly done\n2: done"
     assert (
-        prompts.score_levels_table([ScoreLevel(0, "a\n1: b"), ScoreLevel(1, "")])
+        prompts.score_levels_table(scale_of((ScoreLevel(0, "a\n1: b"), ScoreLevel(1, ""))))
         == "0: a 1: b\n1: (no description)"
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult, Verdict, most_frequent
 from pytest_jrh.core.results import scores_text as given_text
+from pytest_jrh.core.scales import BINARY
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.reports.topics import figures_table
 from pytest_jrh.stats.figures import all_warnings, sections
@@ -34,9 +35,9 @@ def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
     assert most_frequent((2, 1, 1, 0)) == 1
     assert most_frequent((0, 1)) is None
     assert most_frequent((0, 1, 2)) is None
-    assert given_text(1, (1,)) == "1"
-    assert given_text(0, (0, 1, 0)) == "0 (2 of 3 said 0, 1 of 3 said 1)"
-    assert given_text(None, (1, 0)) == "a tie (1 of 2 said 0, 1 of 2 said 1)"
+    assert given_text(1, (1,), BINARY) == "1"
+    assert given_text(0, (0, 1, 0), BINARY) == "0 (2 of 3 said 0, 1 of 3 said 1)"
+    assert given_text(None, (1, 0), BINARY) == "a tie (1 of 2 said 0, 1 of 2 said 1)"
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
