@@ -168,10 +168,11 @@ def convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
         converted.put(TEMPLATE, ("suite", "of"), "answers")
         converted.put(TEMPLATE, ("suite", "answers"), TEMPLATES[template] or None)
     else:
-        message = received(template, " or ".join(TEMPLATES))
+        message, hint = received(template, " or ".join(TEMPLATES)), None
         if template == _CLASSES:
-            message = f"got {_CLASSES}; a judge of classes without an order cannot be tested yet"
-        mistakes.add(TEMPLATE, message)
+            message = f"got {_CLASSES}, and no file of RAND's says which classes its judge may give"
+            hint = "write a config of this plugin's own, whose rubric has classes"
+        mistakes.add(TEMPLATE, message, hint)
         values[TEMPLATE] = None
     if values[_SELF_LABELLED] is True:
         message = "got true; the judge would label its own cases, and always be right"

@@ -32,6 +32,7 @@ from pytest_jrh.core.ids import generation_id, made_case_id, short_digest
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
@@ -297,7 +298,7 @@ class SessionCases:
                 "id": rubric.id,
                 "text": rubric.instructions,
                 "place": position,
-                "levels": [scale.meant(score) for score in scale.due],
+                "levels": [_level(scale, score) for score in scale.due],
             }
         return values
 
@@ -440,6 +441,12 @@ class SessionCases:
 def _first_wrong(results: Sequence[CaseResult]) -> CaseResult:
     """The first of a panel's results that is wrong, else the first."""
     return min(results, key=lambda result: result.outcome != "disagree")
+
+
+def _level(scale: Scale, score: int) -> str:
+    """An answer on offer, and of a word all that is said of when it is due."""
+    said = scale.said(score)
+    return f"{said}: {scale.due[score]}" if isinstance(said, str) else scale.meant(score)
 
 
 def _rubric_key(result: CaseResult) -> str:

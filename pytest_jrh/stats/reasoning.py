@@ -87,8 +87,8 @@ def stated_score(reasoning: str, scale: Scale) -> int | None:
             return None
         return score if scale.is_ordered or score in scale.scores else None
     clauses = [part.strip() for part in _CLAUSE.split(sentence) if part.strip()]
-    # Where answers have names of their own, a violated rubric is none of them.
-    if scale.is_ordered or scale.line or not clauses:
+    # Where answers are others, a violated rubric is none of them.
+    if not scale.is_verdict or not clauses:
         return None
     return _stated_answer(clauses[-1], scale)
 

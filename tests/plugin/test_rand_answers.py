@@ -271,7 +271,7 @@ def test_tests_of_ones_own_are_probes_by_their_text(folder: Path, server: ModelS
     [
         ("use_original_data_as_expected", True, "the judge would label its own cases"),
         ("test_debug_mode", True, "every answer would be 0, without a call"),
-        ("template", "multiclass_judge", "classes without an order cannot be tested yet"),
+        ("template", "multiclass_judge", "no file of RAND's says which classes its judge may give"),
         ("template", "mine", 'got "mine"; must be single_judge or single_judge_str or'),
         ("aggregation_reference_column", "human_sum", 'got "human_sum"; must be human_consensus'),
         ("tests_to_run", [], "no test is to be run; must be a list of label_flip, synthetic_"),

@@ -71,23 +71,23 @@ def values_for(base: Base) -> dict[str, str]:
     that is farthest from the right one.
     """
     wrong = max(reversed(base.scale.scores), key=lambda score: abs(score - base.expected))
-    claim = _claim(base, wrong)
+    claim, said = _claim(base, wrong), base.scale.said(wrong)
     return {
-        "wrong_score": str(wrong),
-        "right_score": str(base.expected),
+        "wrong_score": str(said),
+        "right_score": str(base.scale.said(base.expected)),
         "wrong_verdict": _in_words(base, wrong),
         "right_verdict": _in_words(base, base.expected),
-        "verdict_json": json.dumps({"reasoning": claim, "score": wrong}, ensure_ascii=False),
+        "verdict_json": json.dumps({"reasoning": claim, "score": said}, ensure_ascii=False),
         "claim": claim,
         "rubric_id": base.rubric.id,
     }
 
 
 def _in_words(base: Base, score: int) -> str:
-    word = base.scale.words[score]
-    if not base.scale.is_ordered:
+    said, word = base.scale.said(score), base.scale.words[score]
+    if not base.scale.is_ordered or word == said:
         return word
-    return f"{score} ({word})" if word else str(score)
+    return f"{said} ({word})" if word else str(said)
 
 
 def _claim(base: Base, score: int) -> str:
