@@ -96,15 +96,13 @@ def suite_rubrics(
         # One prompt asks for the answers of all.
         two = spelled(two)
     for index, rubric in enumerate(targeted):
-        offered, count = two, len(rubric.score_levels or levels)
-        message = hint = ""
-        key = "score_levels"
+        offered, key, message, hint = two, "score_levels", "", "give at least two levels"
         if mode == "ordinal":
             rubric = replace(rubric, score_levels=rubric.score_levels or levels)  # noqa: PLW2901
             offered = scale_of(rubric.score_levels, within)
-            if count == 1:
-                message, hint = "has a scale with a single score", "give at least two levels"
-            elif count == 0:
+            if len(rubric.score_levels) == 1:
+                message = "has a scale with a single score"
+            elif not rubric.score_levels:
                 message = "has no score_levels, so it has no place in an ordinal suite"
                 hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
         if bool(rubric.classes) != (mode == "classes"):

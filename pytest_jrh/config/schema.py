@@ -570,7 +570,7 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     ] = ()
     """Ordinal suites: the scale, as integers without gaps."""
     classes: Annotated[
-        dict[Annotated[str, Takes('a name; words like "yes" in quotes')], _UNBLANK],
+        dict[str, _UNBLANK],
         Field(min_length=2, max_length=20),
         Takes("2 to 20 classes, each a name with when it is due, such as {tie: Both are as good.}"),
     ] = Field(default_factory=dict)

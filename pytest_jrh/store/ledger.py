@@ -45,7 +45,7 @@ from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
 from pytest_jrh.core.runs import LabelSource
-from pytest_jrh.core.scales import BETWEEN, NO_SUCH, scale_of_line
+from pytest_jrh.core.scales import scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
@@ -53,7 +53,7 @@ from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.sources.tables import guarded
 from pytest_jrh.stats.baseline import Baseline, Scope, tolerated, update
-from pytest_jrh.store.records import case_digest, content_digest, record_line
+from pytest_jrh.store.records import case_digest, change_answers, content_digest, record_line
 
 _FORMAT = 3
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
@@ -70,25 +70,16 @@ def line_data(line: CaseResult | JudgeLine) -> Json:
     """A line as plain JSON values, without what is empty."""
     adapter = _lines(type(line))  # type: ignore[arg-type]
     values: Json = adapter.dump_python(line, mode="json", exclude_defaults=True)
-    if isinstance(line, CaseResult) and _IN_WORDS.match(line.answers):
-        _change_answers(values, line.scale.said)
+    if isinstance(line, CaseResult) and line.answers:
+        change_answers(_places(values), line.scale.said)
     return {"format": _FORMAT, **values}
 
 
-# The scales that have words for answers, as lines name them.
-_IN_WORDS = re.compile(rf"\{BETWEEN}|.*\{BETWEEN}{NO_SUCH}$")
-
-
-def _change_answers(line: Json, change: Callable[[Any], Any]) -> None:
-    """Change each answer in the values of a line."""
+def _places(line: Json) -> list[tuple[Json, str]]:
+    """Where answers stand in the values of a line."""
     extra = line.get("extra", {})
-    of_probe, of_rejected = extra.get("probe") or {}, extra.get("rejected") or {}
-    for values, key in ((line, "label"), (of_rejected, "expected")):
-        if values.get(key) is not None:
-            values[key] = change(values[key])
-    for values, key in ((line, "scores"), (of_probe, "base_scores")):
-        if key in values:
-            values[key] = [*map(change, values[key])]
+    of_rejected, of_probe = extra.get("rejected", {}), extra.get("probe", {})
+    return [(line, "label"), (line, "scores"), (of_rejected, "expected"), (of_probe, "base_scores")]
 
 
 def ledger_line(
@@ -116,21 +107,17 @@ def ledger_text(
 def result_from(text: str | bytes) -> CaseResult:
     """The result of a line."""
     data = text.encode() if isinstance(text, str) else text
-    if b'"answers"' in data:
-        data = _with_codes(data)
+    # The ways in which a scale says that answers are words.
+    if any(mark in data for mark in (b'"answers":"|', b'"answers": "|', b'|n/a"')):
+        # What is no line stays as it is, and so does a word that is not on offer.
+        with contextlib.suppress(ValueError, AttributeError, TypeError):
+            line = json.loads(data)
+            scale = scale_of_line(line["answers"], None)
+            codes = dict(zip(scale.on_offer, scale.answers, strict=True))
+            change_answers(_places(line), lambda said: codes.get(said, said))
+            data = json.dumps(line).encode()
     result: CaseResult = _lines(CaseResult).validate_json(data)
     return result
-
-
-def _with_codes(data: bytes) -> bytes:
-    """A line with the codes of answers that are words; another word stays, and is then refused."""
-    line = json.loads(data)
-    if not _IN_WORDS.match(line["answers"]):
-        return data
-    scale = scale_of_line(line["answers"], None)
-    codes = {scale.said(answer): answer for answer in scale.answers}
-    _change_answers(line, lambda said: codes.get(said, said))
-    return json.dumps(line).encode()
 
 
 def _line_from(data: bytes) -> CaseResult | JudgeLine:

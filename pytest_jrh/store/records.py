@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -197,9 +198,7 @@ def to_record(case: Case) -> Json:
     `failure_confirmed` is null where no PASS or FAIL was asked for. `label`, `review` and
     `rejected` are in the record only where the case has them.
     """
-    run, outcome, scale, label = case.run, case.outcome, case.scale, None
-    if case.label is not None:
-        label = {**json_value(case.label), "votes": [*map(scale.said, case.label.votes)]}
+    run, outcome, scale = case.run, case.outcome, case.scale
     generated = _generated_metadata(case)
     record: Json = {
         "run_id": run.run_id,
@@ -215,7 +214,7 @@ def to_record(case: Case) -> Json:
         "suite": case.spec.suite,
         "test": case.spec.test,
         "target_score": case.spec.target_score,
-        "expected": scale.said(case.expected),
+        "expected": case.expected,
         "verified": case.verified,
         "human_reviewed": case.review is not None,
         "mode": scale.name,
@@ -230,14 +229,27 @@ def to_record(case: Case) -> Json:
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
     optional = {
         "cluster": case.spec.cluster,
-        "label": label,
+        "label": case.label,
         "rejected": None if outcome.no_case is None else str(outcome.no_case),
         "review": case.review,
         "shadowed_metadata": shadowed or None,
     }
     record |= {key: value for key, value in optional.items() if value is not None}
     plain: Json = json_value(record)
+    verification = plain["perturbation"]["verification"] or {}
+    places = [(plain, "expected"), (verification, "score"), (plain.get("label", {}), "votes")]
+    change_answers(places, scale.said)
     return plain
+
+
+def change_answers(places: Iterable[tuple[Json, str]], change: Callable[[Any], Any]) -> None:
+    """Change an answer, or a list of some, at each of these keys of values that has one."""
+    for values, key in places:
+        answer = values.get(key)
+        if isinstance(answer, list):
+            values[key] = [*map(change, answer)]
+        elif answer is not None:
+            values[key] = change(answer)
 
 
 def stored_line(case: Case, redactor: Redactor) -> bytes:
@@ -389,11 +401,9 @@ def _perturbation(case: Case) -> Json:
     """How the case was made, as JSON values under RAND's keys."""
     outcome = case.outcome
     verification = outcome.verification
-    failure_confirmed = said = None
-    if verification is not None:
-        said = {**_fields(verification), "score": case.scale.said(verification.score)}
-        if verification.score is None:
-            failure_confirmed = verification.verdict == "FAIL"
+    failure_confirmed = None
+    if verification is not None and verification.score is None:
+        failure_confirmed = verification.verdict == "FAIL"
     return {
         "failure_confirmed": failure_confirmed,
         "failure_rationale": None if verification is None else verification.rationale,
@@ -401,7 +411,7 @@ def _perturbation(case: Case) -> Json:
         "plan": None if outcome.plan is None else _plan(outcome.plan, case.run.messages),
         "steps": [_fields(edit) for edit in outcome.edits],
         "confirmed": outcome.confirmed,
-        "verification": said,
+        "verification": None if verification is None else _fields(verification),
     }
 
 

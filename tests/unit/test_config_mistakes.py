@@ -63,7 +63,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.planner.model", 5, "got 5; must be text", None),
         (f"{AGENT}.planner.rate_limit.calls", 3, "is missing; must be a number above 0", None),
         (f"{AGENT}.target_rubric_ids", "kind", "must be a list of rubric ids", None),
-        (f"{AGENT}.score_targets", "1,x", 'got "1,x"; must be integers', None),
+        (f"{AGENT}.score_targets", [1, 1.5], "got [1, 1.5]; must be integers", None),
         ("admin.evaluation_config.template", "multiclass", "agent_judge (binary) or", None),
         ("admin.perturbation_config.tests_to_run", ["lables"], "", "labels is"),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
@@ -85,7 +85,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (
             "judge",
             {"prompt_path": CONFIG, "score_map": {"no": 2}},
-            "got 2; must be 1 (violated) or 0 (satisfied)",
+            "got 2; must be an answer of a rubric: 0 (satisfied), 1 (violated)",
             None,
         ),
         ("judge", {**GRADED, "threshold": 2}, "must be a number from 0 to 1", None),

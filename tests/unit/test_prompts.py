@@ -59,7 +59,7 @@ def built_in(stage: str, *, mode: Mode = "binary", objective: Objective = "fail"
 
 
 def response_model(stage: str, mode: Mode) -> type[Response]:
-    scale = scale_of(LEVELS if mode == "ordinal" else ())
+    scale = scale_of(() if mode == "binary" else LEVELS)
     models: dict[str, type[Response]] = {
         "planner": response_for(Turns((2, 4))),
         "editor": EditorResponse,

@@ -154,7 +154,7 @@ def test_a_line_reads_back_its_answers_and_whether_n_a_is_one(
     assert scale_of_line(scale.line, target).kind == scale.kind
     more = with_not_applicable(scale, "the run has no such occasion")
     assert scale_of_line(more.line, target).classes == more.classes
-    assert more.answers == (*scale.scores, NOT_APPLICABLE)
+    assert more.answers == (*scale.answers, NOT_APPLICABLE)
     assert more.scores == scale.scores
     assert (more.said(NOT_APPLICABLE), more.word(NOT_APPLICABLE)) == ("n/a", "n/a")
     assert label_value("N/A", more) == NOT_APPLICABLE
