@@ -19,6 +19,7 @@ from pytest_jrh.core.cases import Verification
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import artifact_stem, case_name, cassette_path, question_digest
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.runs import Label, Rubric, RunSummary
 from pytest_jrh.core.scales import (
     BINARY,
@@ -29,7 +30,7 @@ from pytest_jrh.core.scales import (
     scale_of,
     spelled,
 )
-from pytest_jrh.judges.judge import JudgedCase, judge_response, judged_case
+from pytest_jrh.judges.judge import judge_response, judged_case
 from pytest_jrh.judges.own_code import Scoring, code_answer
 from pytest_jrh.llm.calls import ordinal_guidance, parse, score_levels_table
 from pytest_jrh.people.board import Assigned, ReviewCase
@@ -196,7 +197,7 @@ def test_a_judge_of_code_gives_the_word() -> None:
         ("N/A", numbers, "0, 1 or n/a"),
     ):
         with pytest.raises(Unscored, match=says):
-            scoring.verdict(code_answer(value), cast("JudgedCase", case))
+            scoring.verdict(code_answer(value), case)
     with pytest.raises(Unscored, match="unknown"):
         in_map.verdict(code_answer("U"), judged)
 
@@ -221,12 +222,9 @@ def test_records_and_the_ledger_have_words(rubric: Rubric, said: Any) -> None:
     assert case_digest(replace(case, rubric=reworded)) != case_digest(case)
     assert question_digest(reworded) != question_digest(rubric)
     # And a result of it, also of one that the verifier rejected.
+    verdict = Verdict(cast("int", case.expected), "r")
     for result in (
-        case_result(
-            case.spec,
-            case,
-            verdicts=[SimpleNamespace(score=case.expected, reasoning="r", probability=None)],
-        ),  # type: ignore[list-item]
+        case_result(case.spec, case, verdicts=[verdict]),
         case_result(case.spec, None, rejected=case),
     ):
         text = ledger_line(result)
