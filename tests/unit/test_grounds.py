@@ -204,7 +204,7 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({**GOOD, "label": 2}, "label: got 2; must be 0, 1, or null"),
+        ({**GOOD, "label": 2}, "label: is no answer; must be 0, 1, or null"),
         ({**GOOD, "case_digest": "abc"}, "case_digest: string should match pattern"),
         ({**GOOD, "lable": 1}, "lable: unexpected keyword argument"),
         ({"reviewer": "ann", "label": 1}, "case_digest: field required"),
