@@ -38,11 +38,13 @@ _COLUMNS = {
 _OF_SEVERAL = {
     "label": "what people said; once for each person",
     "verdict": "what a judge said; once for each judge",
+    "by": "what figures are told apart by, such as a category; may be given several times",
 }
 _OF_BASELINE = {
     "proof": "pass only where a larger drop than --max-drop is excluded",
     "common": "compare the cases that both have; else one without a row or a verdict fails",
     "same_judge": "the baseline is of the same judge, whatever its column is called",
+    "gate_by": "the slices of --by decide, too; each may lose twice --max-drop",
 }
 
 

@@ -25,6 +25,7 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.columns import (
     NONE,
     OF_PEOPLE,
+    PLACE,
     ROLES,
     Columns,
     choose_columns,
@@ -32,6 +33,7 @@ from pytest_jrh.sources.columns import (
     only_column,
     refuse_missing,
 )
+from pytest_jrh.sources.patterns import with_named
 from pytest_jrh.sources.tables import read_table, table_of
 from pytest_jrh.sources.verdicts import (
     TableCase,
@@ -66,7 +68,9 @@ class CheckSettings:
     column, a judge of a table in long form, or a file; empty for none, and then the others decide
     nothing. What is UNCLEAR passes or fails as `unclear` says; where it says nothing, what is
     unclear about a change fails. `common` compares the cases alone that both have; `same_judge`
-    says that the baseline is of the same judge, whatever it is called.
+    says that the baseline is of the same judge, whatever it is called. `by` is one or several
+    columns, such as a category, for each of whose values figures are shown; with `gate_by` these
+    slices decide, too.
     """
 
     label: str | Sequence[str] = ""
@@ -91,6 +95,8 @@ class CheckSettings:
     proof: bool = False
     common: bool = False
     same_judge: bool = False
+    by: str | Sequence[str] = ()
+    gate_by: bool = False
 
     def named(self) -> list[tuple[str, str]]:
         """The columns that are named, each behind its role; "" for a role that none has."""
@@ -101,6 +107,10 @@ class CheckSettings:
                 is_none = column == NONE and role not in ("label", "verdict", "baseline")
                 if column:
                     assigned.append((role, "" if is_none else column))
+        if any(PLACE in column for _, column in assigned):
+            if self.rubric:
+                raise InputError(f"has no meaning beside {PLACE}", key="--rubric")
+            assigned.append(("rubric", PLACE))
         return assigned
 
     @property
@@ -168,6 +178,8 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     what cannot be understood.
     """
     how = CheckSettings(**settings)
+    if how.gate_by and not how.by:
+        raise InputError("has no meaning without --by", key="--gate-by")
     named, baseline = how.named(), how.baseline
     labels = earlier = labelled = before = None
     needed: Sequence[str] = ("label", "verdict")
@@ -190,6 +202,9 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         baseline = ""
     # Columns are taken for what they are.
     named = how.named()
+    table = with_named(table, named, needed)
+    labels = labels and with_named(labels, named, ("label",))
+    earlier = earlier and with_named(earlier, named, ("verdict",))
     options = [*named, *(("one", column) for column in how.ones)]
     refuse_missing(options, [*filter(None, (table, labels, earlier))], labels)
     if labels is not None:
@@ -236,7 +251,12 @@ def _decision(
             asked[judge if results.has_judges else ""] = Asked("another")
     scope = Scope.of([*verdicts.ids, *missed])
     held = Held(scope, asked, common=settings.common, turning=turning)
-    rules = GateRules(max_drop=settings.max_drop, proof=settings.proof, unclear=settings.unclear)
+    rules = GateRules(
+        max_drop=settings.max_drop,
+        proof=settings.proof,
+        unclear=settings.unclear,
+        by=settings.gate_by,
+    )
     return decide(Comparison(verdicts, lines, gone), rules, held)
 
 

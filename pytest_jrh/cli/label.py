@@ -27,6 +27,7 @@ from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
 from pytest_jrh.sources.columns import CaseKey, TextToLabel, texts_to_label
+from pytest_jrh.sources.patterns import with_named
 from pytest_jrh.store.records import case_digest
 
 
@@ -43,6 +44,8 @@ def label_file(path: Path, options: Namespace) -> int:
     if table is None:
         texts, notices = texts_of_runs(path)
     else:
+        named = [("case", options.case or ""), *(("text", name) for name in options.text or ())]
+        table = with_named(table, named)
         texts, notices = texts_to_label(table, options.text, options.case), table.notices
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:

@@ -20,6 +20,7 @@ from pytest_jrh.core.runs import LabelSource, Message
 from pytest_jrh.core.skips import Outcome, Why
 from pytest_jrh.core.text import ELLIPSIS, same_lines
 from pytest_jrh.sources.columns import TEXTS, CaseKey, columns_named, texts_of_row
+from pytest_jrh.sources.slices import table_slices
 from pytest_jrh.sources.verdicts import TableCase, Verdict, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart
@@ -74,6 +75,7 @@ class TableResults(Sequence[CaseResult]):
                 is_rated = not is_ordered and case.given.get(judge)
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
+        self._slices = table_slices(table.table, table.columns)
         self.gone = dict(self._gone(common=common))
         self.verdicts = Verdicts.of_rows(self._columns())
 
@@ -293,6 +295,7 @@ class TableResults(Sequence[CaseResult]):
                 "answers": repeats,
                 "outcome": outcome,
                 "probabilities": _probabilities(given),
+                "slices": self._slices[case.row],
                 "contradicted": self._contradicts_itself(given, score, judge),
             }
 

@@ -263,6 +263,11 @@ class CasesSection(ConfigSection):
         ProbeByText,
     ] = Field(default_factory=dict)
     """Probes by text, by a name of their own, such as {third_person: {instruction: "..."}}."""
+    by: Annotated[
+        Several[Text], Takes("a field of the samples' metadata, or a list of fields")
+    ] = ()
+    """Fields of the samples' metadata, or JSON pointers: reports show what is wrong for each value,
+    the worst first; values with fewer than 10 cases together."""
     cluster: Annotated[
         Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
     ] = None
@@ -378,6 +383,9 @@ class GateRules(ConfigSection):
     unclear: Literal["pass", "fail"] | None = None
     """What comes of a session that is UNCLEAR: exit code 0, or 1. Where it is left out, what is
     unclear about a change is 1, and what is unclear about the judge as it is 0."""
+    by: Flag = False
+    """Whether the slices of cases.by decide, too: those with 10 compared cases or more, at most the
+    100 largest. Each may lose twice max_drop, like a rubric."""
     proof: Flag = False
     """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
     many runs; else it is UNCLEAR."""

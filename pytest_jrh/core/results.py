@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, with_config
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import CaseSpec, HumanReview
-from pytest_jrh.core.runs import LabelSource
+from pytest_jrh.core.runs import LabelSource, Slices
 from pytest_jrh.core.scales import CaseClass, Said, Scale, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
 
@@ -115,6 +115,7 @@ class Extra:
     that the verifier rejected, where that is why there is none. `review` is what people decided
     about the case, where a review is in play. `reworded`: made for another text of the rubric than
     the judge had. `shown` is whether the judge was shown what decides, where that is known.
+    `slices` are those that the case is in.
     """
 
     altered: bool = False
@@ -129,6 +130,7 @@ class Extra:
     review: HumanReview = ""
     reworded: bool = False
     shown: ShownTurns | None = None
+    slices: Slices = ()
 
 
 @with_config(ConfigDict(strict=True))

@@ -121,6 +121,8 @@ class Label:
 
 
 RunKey: TypeAlias = tuple[str, int]
+Slices: TypeAlias = tuple[tuple[str, str], ...]
+"""Fields or columns by which figures are told apart, each with the value of a case; "" for none."""
 """The id and epoch of a run."""
 LabelKey: TypeAlias = tuple[str, str, int]
 """Rubric id, run id and epoch of a label."""

@@ -6,6 +6,7 @@ long.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -48,6 +49,9 @@ def suite_run(
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
     ran = [results[case] for case in cases.specs if case in results]
+    if ready.slices:
+        # Those of now: an earlier session may have had others.
+        ran = [_sliced(result, ready) for result in ran]
     judges = with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran)
     return SuiteRun(
         ready.suite,
@@ -62,6 +66,12 @@ def suite_run(
         judges=judges,
         origin=_suite_origin(ready, judges, baseline, folder),
     )
+
+
+def _sliced(result: CaseResult, ready: ReadySuite) -> CaseResult:
+    """A result with the slices that its run is in now."""
+    slices = ready.slices.get((result.run_id, result.epoch), ())
+    return replace(result, extra=replace(result.extra, slices=slices))
 
 
 def header_line(ready: ReadySuite, folder: Path, redactor: Redactor) -> str:

@@ -21,7 +21,7 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import Case, CaseSpec
-from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document
+from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
@@ -33,7 +33,9 @@ from pytest_jrh.core.runs import (
     Messages,
     Preprocessor,
     Rubric,
+    RunKey,
     RunSummary,
+    Slices,
 )
 from pytest_jrh.core.scales import coded
 from pytest_jrh.core.text import counted
@@ -50,14 +52,16 @@ from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.judges.together import together
 from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import open_stores
-from pytest_jrh.people.labels import PersonLabel, read_people
+from pytest_jrh.people.labels import PersonLabel, label_fields, read_people
 from pytest_jrh.recording.folders import cassettes_in
+from pytest_jrh.sources.slices import run_slices
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     SuiteCases,
     case_of,
     clustered,
+    fields_of_runs,
     made_before,
     refuse_misfit,
     rejected_results,
@@ -83,6 +87,7 @@ class ReadySuite:
     made: Mapping[str, RecordIndex] = field(default_factory=dict)
     labels: Labels = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
+    slices: Mapping[RunKey, Slices] = field(default_factory=dict)
     recorded: Recorded | None = None
     """What had a recording when the suite was loaded, where `sampling: kept` draws it first."""
 
@@ -276,6 +281,8 @@ def make_ready(
     if suite.config.cases.cluster and not problems:
         with collecting(problems):
             ready = _with_clusters(ready, suite.config.cases.cluster)
+    with collecting(problems):
+        ready = _with_slices(ready)
     if problems:
         # Each once, and with its place.
         placed = [_placed(problem, suite.config_file, places) for problem in problems]
@@ -400,6 +407,23 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
             clusters[spec.run_id, spec.epoch] = spec.cluster
     file = suite.key or suite.config_file.name
     return ready.noting(missing_notice(cluster_key, file, clusters.values()))
+
+
+def _with_slices(ready: ReadySuite) -> ReadySuite:
+    """Say in which slices the runs are."""
+    suite = ready.suite
+    keys = suite.config.cases.by
+    if suite.gate.by and not keys:
+        raise InputError("has no meaning without cases.by", key="gate.by")
+    runs: list[tuple[RunKey, Fields]] = []
+    if keys and ready.source is not None:
+        runs += ((run.key, run.metadata) for run in ready.source.fields())
+    elif keys and suite.frozen is not None:
+        runs += fields_of_runs(ready.frozen_cases, suite.name)
+    if not runs:
+        return ready
+    names = {name: None for _, metadata in runs for name in metadata}
+    return replace(ready, slices=run_slices(keys, runs, label_fields(suite, names)))
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:

@@ -5,6 +5,7 @@ before, and in sentences.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_jrh.core import frozen, grouped_by
@@ -21,6 +22,7 @@ from pytest_jrh.stats.verdicts import Verdicts
 
 # So many rows still fit a glance.
 _MOST_ROWS = 8
+_MOST_SLICES = 5
 _ALL = "all"
 # Of shares in bars: what a sum in another order, or on another machine, leaves as it is.
 _DIGITS = 6
@@ -103,6 +105,22 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
     for table in probes:
         if table.is_finding:
             yield Sentence(_turned_sentence(table, session.probes), "warning")
+
+
+def slice_tables(session: Session, suite: str) -> Iterator[Table]:
+    """What is wrong by the values of each field that tells figures apart, the worst first."""
+    judged = session.sections_of(suite)
+    for section in judged:
+        compared = _compared(session, section)
+        for key, of_key in session.slices[suite, section.judge].items():
+            rows = []
+            for statistics in of_key.rubrics:
+                of_slice = compared.shared(statistics.judged)
+                counts = _counts(statistics.name, section, statistics, of_slice)
+                rows.append(replace(counts, about=(suite, section.judge, "")))
+            if section.total.counts.disagree:
+                first = f"{key} [{section.judge}]" if len(judged) > 1 else key
+                yield replace(_counts_table(first, rows), most=_MOST_SLICES)
 
 
 def _compared(session: Session, section: figures.Section) -> Verdicts:

@@ -58,6 +58,9 @@ class JsonReport(Report):
             if people := session.people.get(suite):
                 beside = people.judges[judge]
                 figures["people"] = asdict(beside, dict_factory=_with_intervals)
+            for key, section in session.slices.get((suite, judge), {}).items():
+                slices = [{"value": row.rubric, **statistics_data(row)} for row in section.rubrics]
+                figures.setdefault("slices", {})[key] = slices
             if probabilities := session.probabilities.get((suite, judge)):
                 data = probability_data(probabilities)
                 figures["probabilities"] = {**data, "error": session.error}

@@ -28,6 +28,7 @@ from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
+from pytest_jrh.stats.slices import slice_sections
 from pytest_jrh.stats.statistics import Panel, panels
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
@@ -227,6 +228,11 @@ class Session:
     def sections_of(self, suite: str) -> list[Section]:
         """The figures of one suite's judges."""
         return [section for section in self.sections if section.suite == suite]
+
+    @cached_property
+    def slices(self) -> Mapping[tuple[str, str], Mapping[str, Section]]:
+        """The figures of each suite's judges by each field that tells figures apart."""
+        return {(of.suite, of.judge): slice_sections(of) for of in self.sections}
 
     @property
     def is_judged(self) -> bool:

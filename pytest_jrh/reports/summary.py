@@ -29,7 +29,13 @@ from pytest_jrh.reports.blocks import (
     Table,
     figure,
 )
-from pytest_jrh.reports.counts import Share, count_blocks, finding_sentences, probe_blocks
+from pytest_jrh.reports.counts import (
+    Share,
+    count_blocks,
+    finding_sentences,
+    probe_blocks,
+    slice_tables,
+)
 from pytest_jrh.reports.grounds import (
     label_sentences,
     labels_line,
@@ -151,6 +157,7 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
         if decision is not None:
             yield from map(Sentence, decision.beside)
         yield from count_blocks(session, suite, bars=bars)
+        yield from slice_tables(session, suite)
         yield from annotators.people_answer(session, suite)
         for change in session.prompt_changes:
             if change.now.suite == suite:
@@ -309,6 +316,9 @@ def _details(session: Session) -> Iterator[Block]:
             note += f" {ONE_BY_ONE}"
         more_blocks = (*topics.more_figures(section), *_flickering(session, section))
         yield Section(f"Figures of {section.label}", (table, Sentence(note, "muted"), *more_blocks))
+        for key, of_key in session.slices[section.suite, section.judge].items():
+            table = replace(topics.figures_table(of_key), first=key)
+            yield Section(f"Figures of {section.label} by {one_line(key)}", (table,))
     yield from _calibration(session)
     yield from probe_blocks(session.probes)
     yield from topics.panel_blocks(session)

@@ -9,16 +9,16 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, islice
 from operator import not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.documents import leaves, listed, pointer_to, shown
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Message, Rubric
-from pytest_jrh.core.text import counted, same_lines
+from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.core.transcript import COLUMN_ID
 from pytest_jrh.core.values import as_text, as_word, whole_number
 from pytest_jrh.sources.results.scores import Results, quoted
@@ -38,10 +38,13 @@ ROLES: Mapping[str, str] = {
     "repeat": "repeat replicate",
     "reasoning": "reasoning rationale explanation reason",
     "baseline": "",
+    "by": "",
 }
 """What columns are taken for, and the names that they may have, whatever their case."""
 OF_PEOPLE = ("label", "annotator", "settled")
 """The columns that stand in a file of labels, where there is one."""
+PLACE = "{rubric}"
+"""What stands in a pattern for a rubric, and the column of the rubrics that it gives."""
 NONE = "none"
 """What an option names where no column has the role."""
 TEXTS = "input prompt question query context output response answer completion text transcript"
@@ -52,6 +55,7 @@ _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
 _FEWEST_CLUSTERS = 5
 _MOST_NAMED = 3
+_LOOKED_AT = 50
 
 
 @frozen
@@ -95,8 +99,9 @@ class Columns(NamedTuple):
 
     `labels` are one column a person; with `annotator` there is one, and that column names the
     person. `settled` has labels that win over what people say. `verdicts` are one column a judge;
-    with `judge` there is one, and that column names the judge. `baseline` has earlier verdicts.
-    `guessed_label` is the column of labels where nobody is known to have given them.
+    with `judge` there is one, and that column names the judge. `baseline` has earlier verdicts;
+    `by` tell figures apart. `guessed_label` is the column of labels where nobody is known to have
+    given them.
     """
 
     texts: Mapping[str, Sequence[str]]
@@ -112,6 +117,7 @@ class Columns(NamedTuple):
     repeat: str = ""
     reasoning: str = ""
     baseline: str = ""
+    by: tuple[str, ...] = ()
     guessed_label: str = ""
 
     @property
@@ -121,30 +127,42 @@ class Columns(NamedTuple):
 
     def taken(self) -> dict[str, str]:
         """Each role with its column, in the order in which they are told."""
-        columns = {**self._asdict(), "label": self.label, "verdict": ", ".join(self.verdicts)}
+        columns = {**self._asdict(), "label": self.label}
+        columns |= {"verdict": ", ".join(self.verdicts), "by": ", ".join(self.by)}
         return {role: columns[role] for role in ROLES if columns[role]}
 
     @property
     def used(self) -> set[str]:
         """The columns that are taken for something."""
-        return {*self.taken().values(), *self.labels, *self.verdicts}
+        return {*self.taken().values(), *self.labels, *self.verdicts, *self.by}
 
 
 def refuse_missing(
     named: Iterable[tuple[str, str]], tables: Sequence[Table], labels: Table | None
 ) -> None:
     """Refuse a column that is named and that none of the tables has; that of labels stands in their
-    file, where there is one.
+    file, where there is one, and what tells figures apart in the first.
     """
     for role, column in named:
         its_tables = tables if labels is None or role not in OF_PEOPLE else [labels]
+        its_tables = tables[:1] if role == "by" else its_tables
         columns: dict[str, None] = {}
         for table in its_tables:
             columns |= dict.fromkeys(table.columns)
             columns |= table.results.metrics if table.results else {}
-        if column and column not in columns and role != "baseline":
+        if column not in ("", PLACE, *columns) and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(columns)}"
-            raise InputError(message, its_tables[0].file, key=f"--{role}")
+            hint = nearest_hint(column, [*columns, *_pointers(its_tables[0])])
+            raise InputError(message, its_tables[0].file, key=f"--{role}", hint=hint)
+
+
+def _pointers(table: Table) -> Iterator[str]:
+    """The fields further down that its first rows have."""
+    for name, cells in table.columns.items():
+        for cell in cells[:_LOOKED_AT]:
+            if isinstance(cell, dict | list):
+                for pointer, _ in islice(leaves(cell, pointer_to(name)), _LOOKED_AT):
+                    yield pointer
 
 
 def choose_columns(
@@ -168,7 +186,8 @@ def choose_columns(
     options = dict(assigned)
     verdicts = [column for role, column in assigned if role == "verdict"]
     labels = [column for role, column in assigned if role == "label"]
-    chosen = {role: column for role, column in assigned if role != "verdict"}
+    by = [column for role, column in assigned if role == "by"]
+    chosen = {role: column for role, column in assigned if role not in ("verdict", "by")}
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
         chosen.setdefault("judge", "judge")
@@ -221,7 +240,9 @@ def choose_columns(
     texts = {column: table.texts(column) for column in {"", *taken()}}
     labels = labels or [chosen["label"]]
     del chosen["label"]
-    return Columns(texts, tuple(filter(None, labels)), tuple(verdicts), **chosen)
+    return Columns(
+        texts, tuple(filter(None, labels)), tuple(verdicts), by=tuple(filter(None, by)), **chosen
+    )
 
 
 def _refuse_two_roles(table: Table, assigned: Sequence[tuple[str, str]]) -> None:
@@ -297,14 +318,14 @@ def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
     return table.error(message, f"say which: {ways}")
 
 
-def _count(table: Table, *columns: str) -> int:
+def rows_apart(table: Table, *columns: str) -> int:
     """How many different rows there are of these columns alone."""
     return len({*table.cells(*columns)})
 
 
 def _telling_apart(table: Table, names: Iterable[str], telling: Sequence[str]) -> str:
     """The only one of these columns that, with those beside it, tells all rows apart."""
-    columns = [name for name in names if _count(table, name, *telling) == len(table.lines)]
+    columns = [name for name in names if rows_apart(table, name, *telling) == len(table.lines)]
     return columns[0] if len(columns) == 1 else ""
 
 
@@ -333,7 +354,7 @@ def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> st
     asked several times; empty where there are no such rows, or no such column.
     """
     same_columns = (*of_case, *columns_named(table, TEXTS))
-    if _count(table, *same_columns) == len(table.lines):
+    if rows_apart(table, *same_columns) == len(table.lines):
         return ""
     names = [name for name in columns_named(table, _MORE_REPEATS) if name not in taken]
     return _telling_apart(table, names, same_columns)
@@ -344,18 +365,18 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
 
     Rows that are taken for independent and are not make every interval too narrow.
     """
-    count = _count(table, case) if case else len(table.lines)
+    count = rows_apart(table, case) if case else len(table.lines)
     sizes = {}
     for name in columns_named(table, ROLES["cluster"]):
         # A case that lies in several is no part of any.
-        is_whole = not case or _count(table, case, name) == count
-        size = _count(table, name)
+        is_whole = not case or rows_apart(table, case, name) == count
+        size = rows_apart(table, name)
         if name not in taken and is_whole and size > 1:
             sizes[name] = size
     widest_first = sorted(sizes, key=sizes.__getitem__)
     for part in widest_first[1:]:
         # Rows that are equal in the narrow column have to be equal in the wide one.
-        if _count(table, part, widest_first[0]) > sizes[part]:
+        if rows_apart(table, part, widest_first[0]) > sizes[part]:
             raise _ambiguous(table, "cluster", widest_first)
     if widest_first and sizes[widest_first[0]] < min(_FEWEST_CLUSTERS, count) and not table.results:
         widest = widest_first[0]

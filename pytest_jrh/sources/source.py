@@ -37,7 +37,7 @@ from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, Preprocessor, RunKey, RunSummary
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 
@@ -301,9 +301,10 @@ def top_field(cluster_key: str) -> str:
 
 
 def clusters_by(
-    cluster_key: str, runs: Iterable[tuple[RunKey, Fields]]
+    cluster_key: str, runs: Iterable[tuple[RunKey, Fields]], config_key: str = _KEY
 ) -> dict[RunKey, str | None]:
-    """The cluster of each run, by a field of its metadata or a JSON pointer into it.
+    """The cluster of each run, or what else a key of the config names, by a field of its metadata
+    or a JSON pointer into it.
 
     None where a run has none. Raises InputError where no run has it, or the value is no text,
     number or boolean.
@@ -314,15 +315,16 @@ def clusters_by(
     for key, metadata in runs:
         value = at(metadata, pointer)
         if isinstance(value, dict | list):
-            raise InputError(several_values(value, cluster_key, _KEY))
+            raise InputError(several_values(value, cluster_key, config_key))
         clusters[key] = None
         if value is not None:
-            clusters[key] = _text(value) or None
+            clusters[key] = short_text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
         message = f"got {shown(cluster_key)}, which no case has in its metadata; the fields are "
         message += listed(sorted(names)) or "none"
-        raise InputError(message, key=_KEY, hint=_LEAVE_OUT)
+        hint = _LEAVE_OUT if config_key == _KEY else nearest_hint(cluster_key, names)
+        raise InputError(message, key=config_key, hint=hint)
     return clusters
 
 
@@ -347,7 +349,7 @@ def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) 
     return (notice,)
 
 
-def _text(value: str | float) -> str:
+def short_text(value: str | float) -> str:
     """The value as one line of text, short enough to be in every result.
 
     White space is made single, as Inspect does in a log's summaries.

@@ -116,14 +116,14 @@ def table_of(
         names |= dict.fromkeys(clean)
         lines.append(line)
         clean_rows.append(clean)
-    _refuse_too_many(names, lines, file)
+    refuse_too_many(names, lines, file)
     columns = {}
     for name in names:
         columns[name] = [row.get(name) for row in clean_rows]
     return Table(file, lines, columns, path, results, tuple(notices))
 
 
-def _refuse_too_many(names: Collection[str], lines: Sequence[int], file: str) -> None:
+def refuse_too_many(names: Collection[str], lines: Sequence[int], file: str) -> None:
     """Refuse a table that memory cannot hold: a small file may say little of many columns."""
     if len(names) * len(lines) > _MOST_CELLS:
         message = f"has {len(names):,} columns; at most {_MOST_CELLS:,} cells are read"
@@ -164,7 +164,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
                 lines.append(line)
-                _refuse_too_many(names, lines, file)
+                refuse_too_many(names, lines, file)
                 for column, cell in zip_longest(columns, cells):
                     column.append(None if cell is None else different.setdefault(cell, cell))
             line = reader.line_num + 1

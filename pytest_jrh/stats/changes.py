@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.core.results import JudgeLine
+from pytest_jrh.core.runs import Slices
 from pytest_jrh.core.scales import CaseClass, Scale, off
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Baseline, short
@@ -28,6 +29,7 @@ from pytest_jrh.stats.rule import (
     PROBE,
     RUBRIC,
     SHIFT,
+    SLICE,
     SURE,
     Asked,
     Errors,
@@ -35,6 +37,7 @@ from pytest_jrh.stats.rule import (
     SetChange,
     judge_losses,
 )
+from pytest_jrh.stats.slices import slice_name, with_sets
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, distinct
 
 # What is computed in another order is the same.
@@ -88,14 +91,16 @@ def how_asked(
 
 
 def set_changes(
-    compared: Verdicts, max_drop: float, asked: Mapping[str, Asked]
+    compared: Verdicts, max_drop: float, asked: Mapping[str, Asked], *, by_slice: bool = False
 ) -> tuple[SetChange, ...]:
     """Compare what was with what is, each judge for itself: all cases, each class, each rubric and
-    its classes where there are several, the shift of each rubric on a scale, and each probe.
+    its classes where there are several, with `by_slice` each slice and its classes, the shift of
+    each rubric on a scale, and each probe.
     """
     changes: list[SetChange] = []
     for judge, of_judge in compared.grouped("judge").items():
-        changes += _changes_of(judge, of_judge, max_drop, asked.get(judge, Asked()))
+        of_sets = with_sets(of_judge, decides=by_slice)
+        changes += _changes_of(judge, of_sets, max_drop, asked.get(judge, Asked()))
     return tuple(changes)
 
 
@@ -113,15 +118,15 @@ def _changes_of(
     for is_shift in (False, True):
         of_before = _Side.of(before, scales, is_shift=is_shift)
         sides[is_shift] = of_before, _Side.of(now, scales, is_shift=is_shift)
-    groups = verdicts.kinds("variant", "test", "rubric", "case_class", "scale")
+    groups = verdicts.kinds("variant", "test", "rubric", "case_class", "scale", "slices")
     groups_of_sets = _sets(groups.names)
     changes = []
     for of_set, of_groups in groups_of_sets.items():
         rows = np.flatnonzero(np.isin(groups.codes, of_groups))
         of_kind = sides[of_set.kind == SHIFT]
         change = _change(of_set, judge, verdicts.where(rows), cases.codes[rows], of_kind)
-        # What varies more may lose more: a rubric, or one of its classes.
-        allowed = 2 * max_drop if of_set.kind == RUBRIC else max_drop
+        # What varies more may lose more: a part, or one of its classes.
+        allowed = 2 * max_drop if of_set.kind in (RUBRIC, SLICE) else max_drop
         changes.append(replace(change, allowed=allowed, asked=asked))
     tests = _tests(groups_of_sets, groups, cases, verdicts.cluster, asked.question)
     runs = len(np.unique(verdicts.cluster))
@@ -165,13 +170,13 @@ def _sets(groups: Sequence[Any]) -> dict[_Set, list[int]]:
     """The numbers of each set's groups; of each kind of scale it has a family."""
     sets: dict[_Set, list[int]] = {}
     classes = {}
-    for number, (variant, test, rubric, of_class, scale) in enumerate(groups):
+    for number, (variant, test, rubric, of_class, scale, slices) in enumerate(groups):
         classes.update(dict.fromkeys(of_class.word for of_class in scale.classes))
         probe = test if variant else ""
-        for of_set in _sets_of(probe, rubric, of_class, is_ordered=scale.is_ordered):
+        for of_set in _sets_of(probe, rubric, slices, of_class, is_ordered=scale.is_ordered):
             sets.setdefault(of_set, []).append(number)
     rubrics = Counter(of.is_ordered for of in sets if of.kind == RUBRIC and of.of_class is None)
-    kinds = list(dict.fromkeys((ALL, *classes, RUBRIC, SHIFT, PROBE)))
+    kinds = list(dict.fromkeys((ALL, *classes, RUBRIC, SLICE, SHIFT, PROBE)))
     in_order = sorted(sets, key=lambda of: kinds.index(of.kind))
     # One rubric alone is all cases.
     shown = [of for of in in_order if of.kind != RUBRIC or rubrics[of.is_ordered] > 1]
@@ -179,7 +184,7 @@ def _sets(groups: Sequence[Any]) -> dict[_Set, list[int]]:
 
 
 def _sets_of(
-    probe: str, rubric: str, of_class: CaseClass | None, *, is_ordered: bool
+    probe: str, rubric: str, slices: Slices, of_class: CaseClass | None, *, is_ordered: bool
 ) -> Iterator[_Set]:
     """The sets that a case is in."""
     if probe:
@@ -187,12 +192,14 @@ def _sets_of(
         return
     # Of a scale all cases are one class.
     yield _Set(ALL, "", of_class if is_ordered else None, is_ordered)
-    yield _Set(RUBRIC, rubric, None, is_ordered)
     if is_ordered:
         yield _Set(SHIFT, rubric, None, is_ordered)
     elif of_class is not None:
         yield _Set(of_class.word, "", of_class, is_ordered)
-        yield _Set(RUBRIC, rubric, of_class, is_ordered)
+    for kind, name in ((RUBRIC, rubric), *((SLICE, slice_name(*of)) for of in slices)):
+        yield _Set(kind, name, None, is_ordered)
+        if of_class is not None and not is_ordered:
+            yield _Set(kind, name, of_class, is_ordered)
 
 
 def _errors(scale: Scale, label: int, before: Sequence[int], now: Sequence[int]) -> CaseErrors:
@@ -315,15 +322,15 @@ def needed_text(change: SetChange) -> str:
 
 def loss_text(sets: Sequence[SetChange]) -> str:
     """What a judge has lost in these sets: the classes, shifts and probes where they are among
-    them, else all cases, else the worst rubrics.
+    them, else all cases, else the worst rubrics; and the worst slices.
     """
     named = [of for of in sets if of.is_class or of.kind in (SHIFT, PROBE)]
     named = named or [of for of in sets if of.kind == ALL]
-    if named:
-        return " and ".join(map(_set_text, named))
+    clauses = [*map(_set_text, named)]
     by_name: dict[str, SetChange] = {}
     for of in sorted(sets, key=lambda of: -of.drop):
-        by_name.setdefault(of.name, of)
+        if of.kind == SLICE or not named:
+            by_name.setdefault(of.name, of)
     texts = []
     for of in [*by_name.values()][:_MOST_NAMED]:
         text = _of_verdicts(of)
@@ -332,8 +339,11 @@ def loss_text(sets: Sequence[SetChange]) -> str:
         text += f" of {of.title}"
         texts.append(text)
     if len(by_name) > _MOST_NAMED:
-        texts.append(f"more of {counted(len(by_name) - _MOST_NAMED, 'other rubric')}")
-    return f"is newly wrong on {', '.join(texts)}"
+        [*_, last] = by_name.values()
+        texts.append(f"more of {counted(len(by_name) - _MOST_NAMED, f'other {last.kind}')}")
+    if texts:
+        clauses.append(f"is newly wrong on {', '.join(texts)}")
+    return " and ".join(clauses)
 
 
 def _set_text(change: SetChange) -> str:

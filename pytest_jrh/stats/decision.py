@@ -214,7 +214,7 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
     session = _Session(
         comparison=comparison,
         never_reported=tuple(sorted(scope.selected.difference(received.ids))),
-        sets=set_changes(exchanged, rules.max_drop, held.asked),
+        sets=set_changes(exchanged, rules.max_drop, held.asked, by_slice=rules.by),
         limits=(*limits, *probe_limits(received, rules, scope)),
         rules=rules,
         held=held,

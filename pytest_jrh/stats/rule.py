@@ -56,7 +56,7 @@ class Finding(NamedTuple):
 NO_FINDING = Finding("", 1.0, 1.0)
 
 
-ALL, RUBRIC, PROBE, SHIFT = "all", "rubric", "probe", "shift"
+ALL, RUBRIC, SLICE, PROBE, SHIFT = "all", "rubric", "slice", "probe", "shift"
 
 
 class Errors(NamedTuple):
@@ -84,14 +84,14 @@ class Asked:
 class SetChange:
     """A set of one judge's compared cases, and what the rule says of it.
 
-    `kind` is `ALL` cases, the word of a class, or it is of one rubric or probe or the shift of a
-    rubric, of that `name`; one class of a rubric is `of_class`. `lost` are the cases, by id, that
-    are newly wrong by their majority, on an ordered scale those further off than before, and `won`
-    those of which the reverse is true; of a shift they moved away from the labels, or back.
-    `right_before` counts the cases that were right, of `n`. Errors are distances where the set
-    `is_ordered`; `width` is the largest there can be. `drop` is how much larger the mean error is
-    now, as a share of the scale, and `allowed` how much may be lost. `gain` is the p of having
-    become better. `bound` is the smallest drop that other runs exclude.
+    `kind` is `ALL` cases, the word of a class, or it is of one rubric, slice or probe or the shift
+    of a rubric, of that `name`; one class of a rubric or slice is `of_class`. `lost` are the cases,
+    by id, that are newly wrong by their majority, on an ordered scale those further off than
+    before, and `won` those of which the reverse is true; of a shift they moved away from the
+    labels, or back. `right_before` counts the cases that were right, of `n`. Errors are distances
+    where the set `is_ordered`; `width` is the largest there can be. `drop` is how much larger the
+    mean error is now, as a share of the scale, and `allowed` how much may be lost. `gain` is the p
+    of having become better. `bound` is the smallest drop that other runs exclude.
     """
 
     kind: str
@@ -116,8 +116,8 @@ class SetChange:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all cases or a class, and no rubric, shift or probe."""
-        return self.kind not in (RUBRIC, PROBE, SHIFT)
+        """Whether it is all cases or a class, and no part of them, shift or probe."""
+        return self.kind not in (RUBRIC, SLICE, PROBE, SHIFT)
 
     @property
     def is_class(self) -> bool:

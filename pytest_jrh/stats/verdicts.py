@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from pytest_jrh.core.ids import generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult, most_frequent
+from pytest_jrh.core.runs import Slices
 from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
 from pytest_jrh.core.skips import JUDGED, UNSCORED, Outcome
 from pytest_jrh.stats.reasoning import reasoning_disagrees
@@ -94,7 +95,7 @@ class Verdicts:
     one; `base` are those of the case that a probe changed, which is called `base_case`. `before`
     are the answers in the baseline, None where the case is not compared, and `apart` says why;
     empty, it is compared, or has nothing to compare. `same_judge` is whether the judge is that of
-    the baseline. `probabilities` are those of all repeats.
+    the baseline. `probabilities` are those of all repeats. `slices` are those that the case is in.
     """
 
     ids: npt.NDArray[np.object_]
@@ -119,6 +120,7 @@ class Verdicts:
     apart: Coded[str]
     same_judge: Coded[bool]
     probabilities: Coded[tuple[float, ...]]
+    slices: Coded[Slices]
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Verdicts:
@@ -168,6 +170,10 @@ class Verdicts:
             apart=Coded.of(apart),
             same_judge=Coded.of(same_judge),
         )
+
+    def shared(self, others: Verdicts) -> Verdicts:
+        """The rows that are among the others, too."""
+        return self.where(np.isin(self.row, others.row))
 
     def in_order(self, *keys: npt.ArrayLike) -> Verdicts:
         """The rows in ascending order of these keys, of which the first counts first."""
@@ -280,6 +286,7 @@ def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[di
             "base": result.base_scores,
             "base_case": generation_id(spec.base_case) if spec.derived else "",
             "probabilities": result.extra.probabilities,
+            "slices": result.extra.slices,
         }
 
 

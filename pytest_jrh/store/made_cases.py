@@ -24,13 +24,13 @@ from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.cases import Case, CaseSpec, Review
-from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Label, Rubric
+from pytest_jrh.core.runs import Label, Rubric, RunKey
 from pytest_jrh.core.scales import Mode, Objective, Said
 from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
@@ -279,17 +279,22 @@ def _made_specs(index: RecordIndex, suite: Suite) -> Iterator[CaseSpec]:
                     yield from (replace(spec, judge=judge) for judge in judges)
 
 
+def fields_of_runs(index: RecordIndex, suite: str) -> Iterator[tuple[RunKey, Fields]]:
+    """The metadata of the runs that the cases of a suite are made of."""
+    first_of_run: dict[RunKey, RecordEntry] = {}
+    for entry in index.entries.values():
+        if entry.spec.suite == suite:
+            first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
+    for run, entry in first_of_run.items():
+        yield run, entry.case().run.metadata
+
+
 def clustered(index: RecordIndex, suite: str, cluster_key: str) -> RecordIndex:
     """The same cases, those of a suite with the clusters that their runs' metadata names.
 
     Raises `InputError` where none of them has the field.
     """
-    first_of_run: dict[tuple[str, int], RecordEntry] = {}
-    for entry in index.entries.values():
-        if entry.spec.suite == suite:
-            first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
-    metadata = ((run, entry.case().run.metadata) for run, entry in first_of_run.items())
-    clusters = clusters_by(cluster_key, metadata)
+    clusters = clusters_by(cluster_key, fields_of_runs(index, suite))
     entries = {}
     for case, entry in index.entries.items():
         spec = entry.spec

@@ -1,0 +1,137 @@
+"""Columns under other names: a pattern for each rubric, a pointer to a field, several joined."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.sources.columns import Table, texts_to_label
+from pytest_jrh.sources.patterns import with_named
+
+WIDE = [
+    {"id": "1", "human_safe": "pass", "judge_safe": "pass", "human_kind": "fail", "judge_kind": 1},
+    {"id": "2", "human_safe": "fail", "judge_safe": "pass", "human_tone": "pass", "judge_cost": 3},
+]
+PAIR = {"label": "human_{rubric}", "verdict": "judge_{rubric}"}
+NESTED = [
+    {"run": "a", "step": 1, "label": {"faulty": "fail", "votes": ["pass"]}, "m": {"v": "fail"}},
+    {"run": "a", "step": 2, "label": {"faulty": "pass", "votes": [None]}, "m": {"v": "pass"}},
+    {"run": "a/2", "step": 1, "label": {"faulty": "pass"}, "m": {"v": {"deep": "x" * 9_000}}},
+]
+
+
+def cases(checked: CheckedTable) -> list[tuple[str, str, int | None, bool]]:
+    return [
+        (key.case, key.rubric, case.label, bool(case.given[checked.judge_names[0]]))
+        for key, case in checked.table.cases.items()
+    ]
+
+
+def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
+    checked = check_table(WIDE, **PAIR, one="violated")
+    # A row without either is no case of the rubric.
+    assert cases(checked) == [
+        ("1", "safe", 0, True),
+        ("1", "kind", 1, True),
+        ("2", "safe", 1, True),
+    ]
+    assert {*checked.judges["judge_{rubric}"].rubrics} == {"safe", "kind"}
+    [notice] = checked.table.notices
+    assert notice.startswith("Not used, as not all patterns have their rubric: ")
+    assert {*notice.rstrip(".").split(": ")[1].split(", ")} == {"judge_cost", "human_tone"}
+    assert check_table([{"human_{rubric}": "pass", "judge_{rubric}": "pass"}], **PAIR).judges
+
+
+def test_labels_and_a_baseline_may_be_patterns_in_files_of_their_own(tmp_path: Path) -> None:
+    labels, earlier = tmp_path / "labels.jsonl", tmp_path / "earlier.jsonl"
+    labels.write_text("".join(f"{json.dumps(row)}\n" for row in WIDE))
+    before = [{**row, "judge_cost": None} for row in WIDE]
+    earlier.write_text("".join(f"{json.dumps(row)}\n" for row in before))
+    how = {**PAIR, "labels": labels, "baseline": str(earlier), "one": "violated"}
+    checked = check_table(before, **how)
+    assert checked.decision is not None
+    assert checked.decision.compared == 3
+    beside = [{**row, "old_safe": "pass", "old_kind": row.get("human_kind")} for row in WIDE]
+    decision = check_table(beside, **PAIR, baseline="old_{rubric}", one="violated").decision
+    assert decision is not None
+    assert decision.of_baseline == 3
+
+
+def test_500_columns_are_500_rubrics_and_too_many_cells_are_refused() -> None:
+    row = {f"{role}_{number}": "pass" for role in ("human", "judge") for number in range(500)}
+    assert len(check_table([row, row], **PAIR).results) == 1000
+    table = Table("t", range(100), {**dict.fromkeys(row, ["x"] * 100), "a": ["x"] * 100})
+    many = Table("t", range(50_000), {name: ["x"] * 50_000 for name in row})
+    named = [("label", PAIR["label"]), ("verdict", PAIR["verdict"])]
+    assert len(with_named(table, named, ("label", "verdict")).lines) == 50_000
+    with pytest.raises(InputError, match="at most 20,000,000 cells are read"):
+        with_named(many, named, ("label", "verdict"))
+
+
+def test_a_pointer_names_a_field_and_keys_are_joined() -> None:
+    how = {"label": "/label/faulty", "verdict": "/m/v", "case": "run,step", "cluster": "none"}
+    assert [case for case, *_ in cases(check_table(NESTED[:2], **how))] == ["a/1", "a/2"]
+    votes = check_table(NESTED[:2], **{**how, "label": "/label/votes/0"})
+    assert [label for *_, label, _ in cases(votes)] == [0, None]
+    # A column of that name is itself.
+    named = [{**row, "run,step": str(number)} for number, row in enumerate(NESTED[:2])]
+    assert [case for case, *_ in cases(check_table(named, **how))] == ["0", "1"]
+    about = [{**row, "about": {"kinds": ["a"]}} for row in NESTED[:2]]
+    by = check_table(about, **how, by=["/about/kinds/0", "run"])
+    assert [*by.session.slices["rows", ""]] == ["/about/kinds/0", "run"]
+    table = with_named(Table("t", [1], {"a": ["x"], "b": [{"c": "text"}]}), [("text", "/b/c")])
+    [text] = texts_to_label(table, ["/b/c"], "a")
+    assert text.turns[0]["content"] == "text"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.text("a/~,1"), st.text("a/~,1")), unique=True, min_size=1))
+def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
+    first, second = zip(*rows, strict=True)
+    table = with_named(Table("t", range(len(rows)), {"a": first, "b": second}), [("case", "a,b")])
+    assert len({*table.columns["a,b"]}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"label": "human_safe"}, "got .human_safe. beside judge_{rubric}; must be a pattern"),
+        ({"label": ""}, "got .. beside judge_{rubric}; must be a pattern"),
+        ({"label": "h_{rubric}"}, "got .h_{rubric}. beside judge_{rubric}"),
+        ({"label": "{rubric}_{rubric}"}, "beside judge_{rubric}; must be a pattern"),
+        ({"verdict": ["judge_{rubric}", "judge_cost"]}, "got .judge_cost. beside"),
+        ({"label": "h_{rubric}", "verdict": "j_{rubric}"}, "has no column .h_{rubric}."),
+        ({"verdict": "judge_c{rubric}"}, "no rubric is in all of human_{rubric}, judge_c{rubric}"),
+        ({"rubric": "id"}, "--rubric: has no meaning beside {rubric}"),
+        ({"baseline": "judge_cost"}, "got .judge_cost. beside human_{rubric}, judge_{rubric}"),
+    ],
+)
+def test_a_pattern_that_gives_nothing_is_explained(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("{", r"\{")):
+        check_table(WIDE, **{**PAIR, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"label": "/label/falty"}, "/label/faulty is the nearest"),
+        ({"label": "/label/votes/7"}, "/label/votes/0 is the nearest"),
+        ({"case": "run,stp"}, 'has no column "run,stp"; its columns are'),
+        ({"label": "/label"}, "label"),
+        ({"verdict": "/m/v"}, "it is no word"),
+    ],
+)
+def test_a_pointer_to_nothing_says_the_nearest(changes: dict[str, Any], message: str) -> None:
+    how = {"label": "/label/faulty", "verdict": "/m/v", "case": "run,step", "cluster": "none"}
+    with pytest.raises(InputError) as refused:
+        check_table(NESTED, **{**how, **changes})
+    assert message in str(refused.value)
+    assert len(str(refused.value)) < 3_000

@@ -1,0 +1,212 @@
+"""Slices: figures by the values of a column or a field, the worst first, and what decides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.results import CaseResult, Extra
+from pytest_jrh.engine.suite import ReadySuite, make_ready
+from pytest_jrh.reports.blocks import Section, Table
+from pytest_jrh.reports.for_programs import JsonReport
+from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.summary import compose
+from pytest_jrh.stats.decision import Decision
+from pytest_jrh.stats.rule import SetChange
+from tests.support.suites import rubric, run, write_suite
+
+ROWS = 300
+
+
+def rows(bad: int = 0, seed: int = 0, **columns: str) -> list[dict[str, Any]]:
+    """Ten categories of 30 cases: a judge that flickers in 2%, and has so many cases of one
+    category newly wrong.
+    """
+    dice = Random(seed)
+    table = []
+    for number in range(ROWS):
+        label, is_bad = number // 10 % 2, number % 10 == 3 and number < 10 * bad
+        before = label ^ (not is_bad and dice.random() < 0.1)
+        now = label ^ 1 if is_bad else before ^ (dice.random() < 0.02)
+        row = {"id": str(number), "label": label, "old": int(before), "new": int(now)}
+        table.append({**row, "category": f"c{number % 10}", **columns})
+    return table
+
+
+def checked(table: Any, **more: Any) -> CheckedTable:
+    how = {"label": "label", "verdict": "new", "one": "violated", "by": "category", **more}
+    return check_table(table, **how)
+
+
+def answer(table: CheckedTable) -> list[Table]:
+    """The tables of the answer, without that of the rubrics."""
+    tables = [block for block in compose(table.session).answer if isinstance(block, Table)]
+    return [block for block in tables if block.first not in ("rubric", "level")]
+
+
+def slices_of(decision: Decision) -> list[SetChange]:
+    return [of_set for of_set in decision.sets if of_set.kind == "slice"]
+
+
+def names(table: Table) -> list[str]:
+    return [row.name for row in table.rows]
+
+
+def test_a_bad_category_is_the_first_row_of_every_report() -> None:
+    table = checked(rows(bad=12))
+    [of_category] = answer(table)
+    assert (of_category.first, names(of_category)[0]) == ("category", "c3")
+    assert [cell.text for cell in of_category.rows[0].cells] == ["8 of 15", "8 of 15"]
+    [details] = [
+        block
+        for block in compose(table.session).details
+        if isinstance(block, Section) and block.title.endswith("by category")
+    ]
+    assert isinstance(details.blocks[0], Table)
+    assert [*names(details.blocks[0])[:1], len(details.blocks[0].rows)] == ["c3", 11]
+    assert "| category | missed | false alarms |\n| --- | ---: | ---: |\n| <code>c3</code>" in (
+        MarkdownReport().text(table.session)
+    )
+    data = json.loads(JsonReport().text(table.session))
+    [of_judge] = data["suites"]["rows"]["judges"].values()
+    assert [row["value"] for row in of_judge["slices"]["category"]] == names(of_category)
+    assert of_judge["slices"]["category"][0]["disagree"] == 16
+
+
+def test_few_wrong_of_few_are_not_the_worst() -> None:
+    table = rows(bad=12)
+    for row in table[:10]:
+        # The only violation of ten cases, and it is missed.
+        row |= {"category": "rare", "label": 0, "new": 0}
+    table[0] |= {"label": 1}
+    [of_category] = answer(checked(table))
+    assert names(of_category)[0] == "c3"
+
+
+def test_a_scale_has_its_error_by_value() -> None:
+    table = [{"id": n, "label": n % 5, "new": (n + n % 2) % 5, "c": n % 2} for n in range(40)]
+    [of_category] = answer(checked(table, one="", scale=(0, 4), by="c"))
+    assert (names(of_category), of_category.titles) == (["1", "0"], ("wrong level", "bias"))
+
+
+def test_values_of_few_cases_are_a_row_together_and_empty_cells_have_one() -> None:
+    table = rows(bad=12)
+    for number in range(9):
+        table[number]["category"] = f"small {number % 3}"
+    for row in table[100:120]:
+        row["category"] = " "
+    [of_category] = answer(checked(table))
+    assert names(of_category)[-1] == "3 values below 10 cases"
+    assert "(none)" in names(of_category)
+
+
+def test_hostile_values_stay_few_and_inert() -> None:
+    table = rows(bad=12)
+    for row in table:
+        row["category"] = "<b>\x1b[31m|`$(x)`" * 40 if row["category"] == "c3" else row["id"]
+    session = checked(table, by=["category", "id"], case="none").session
+    of_category, of_id = session.slices["rows", ""].values()
+    [worst, together] = of_category.rubrics
+    assert (worst.counts.n, together.name) == (30, "270 values below 10 cases")
+    assert [row.name for row in of_id.rubrics] == ["300 values below 10 cases"]
+    assert "<b>" not in MarkdownReport().text(session)
+    assert len(worst.name) < 200
+    many = [{"label": 1, "new": n % 3 > 0, "c": n // 10} for n in range(900)]
+    [of_c] = checked(many, by="c").session.slices["rows", ""].values()
+    assert (len(of_c.rubrics), of_c.rubrics[-1].name) == (51, "40 other values")
+    assert sum(row.counts.n for row in of_c.rubrics) == len(many)
+
+
+def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> None:
+    compared = {"baseline": "old", "same_judge": True}
+
+    def decision(table: Any, **more: Any) -> Decision:
+        of_table = checked(table, **compared, **more).decision
+        assert of_table is not None
+        return of_table
+
+    assert not slices_of(decision(rows(bad=9)))
+    failed = 0
+    for seed in range(20):
+        lost = decision(rows(bad=9, seed=seed), gate_by=True)
+        assert decision(rows(seed=seed), gate_by=True).word != "FAIL"
+        failed += lost.word == "FAIL" and "of category=c3" in lost.headline
+    assert failed >= 17
+    first, *_ = slices_of(lost)
+    assert (first.allowed, first.title) == (0.1, "category=c0")
+    # Values without ten cases are no sets.
+    assert not slices_of(decision(rows(), by="id", case="none", gate_by=True))
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ("label", 'the column "label" cannot be label and by at once'),
+        ("old", 'got "old", which is what people or judges say of a case'),
+        ("human_ok", 'got "human_ok", which is'),
+        ("gpt_judge", 'got "gpt_judge", which is'),
+        ("reasoning", 'got "reasoning", which is'),
+        ("categry", 'has no column "categry"; its columns are'),
+        ("id", 'the column "id" cannot be case and by at once'),
+        ("several", "rows of one case have different values of several"),
+    ],
+)
+def test_what_is_no_property_of_a_case_is_refused(by: str, message: str) -> None:
+    table = rows(human_ok="1", gpt_judge="1", reasoning="so")
+    table = [{**row, "epoch": 1, "repeat": n, "several": n} for row in table for n in (1, 2)]
+    with pytest.raises(InputError, match=message.replace('"', ".")) as refused:
+        checked(table, baseline="old", by=by, case="id", repeat="repeat")
+    if by == "categry":
+        assert "category is the nearest" in str(refused.value)
+    with pytest.raises(InputError, match="no meaning without --by"):
+        checked(table, by="", gate_by=True)
+
+
+def ready(folder: Path, **overrides: Any) -> ReadySuite:
+    """A suite of three runs with metadata, of which the last has no category."""
+    folder.mkdir(exist_ok=True)
+    fields = [{"category": "a", "ok": 1}, {"category": {"x": 1}, "kind": "b"}, {"kind": "c"}]
+    runs = [run(number, metadata=of_run) for number, of_run in enumerate(fields, 1)]
+    config = write_suite(folder, runs=runs, rubrics=[rubric(1)], overrides=overrides).config
+    return make_ready(config, cwd=folder, rootdir=folder)
+
+
+def test_a_suite_reads_the_fields_of_its_runs(tmp_path: Path) -> None:
+    by_pointer = ready(tmp_path, cases={"by": ["kind", "/category/x"]})
+    assert [*by_pointer.slices.values()] == [
+        (("kind", ""), ("/category/x", "")),
+        (("kind", "b"), ("/category/x", "1")),
+        (("kind", "c"), ("/category/x", "")),
+    ]
+    for key, message in [
+        ("knd", "kind is the nearest"),
+        ("ok", "what people or judges say of a case"),
+        ("human_kind", "what people or judges say of a case"),
+        ("category", "several values"),
+    ]:
+        labels = [{"metadata": "ok", "map": {"1": 1}}]
+        with pytest.raises(InputError, match=r"cases\.by") as refused:
+            ready(tmp_path / key, cases={"by": [key]}, labels=labels)
+        assert message in str(refused.value)
+    with pytest.raises(InputError, match=r"gate\.by: has no meaning without cases\.by"):
+        ready(tmp_path / "gate", gate={"by": True})
+
+
+def test_results_carry_the_slices_of_their_runs() -> None:
+    results = []
+    for number in range(20):
+        kind = (("kind", "b" if number % 2 else "a"),)
+        result = CaseResult(
+            str(number), "s", "labels", "r", str(number), 1, label=1, scores=(number % 2,)
+        )
+        results.append(replace(result, case_digest="d", extra=Extra(slices=kind)))
+    [of_kind] = Session(tuple(results)).slices["s", ""].values()
+    assert [(row.name, row.counts.disagree) for row in of_kind.rubrics] == [("a", 10), ("b", 0)]
