@@ -44,7 +44,6 @@ from pytest_jrh.judges import JUDGES, build_judge
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
-    OwnCodeKeys,
     advice_on_credentials,
     asks_for_credentials,
 )
@@ -344,9 +343,8 @@ def _judges(
         if supplied is not None:
             judges[settings.name] = together(supplied_judge(settings, supplied))
             continue
-        kind = JUDGES[settings.kind]
         build = partial(build_judge, settings, suite.prompt_mode, suite.instruction)
-        is_code = kind.keys is not None and issubclass(kind.keys, OwnCodeKeys)
+        is_code = JUDGES[settings.kind].keys is not None
         with collecting(problems):
             if records or not is_code:
                 judge = judges[settings.name] = build()

@@ -536,7 +536,10 @@ class PromptJudge(SuiteJudge):
     def names(self) -> Mapping[Said, str] | None:
         """What its map calls the scores; None without a map."""
         score_map = self.settings.section.score_map
-        return None if score_map is None else _names(score_map)
+        if score_map is None:
+            return None
+        names = grouped((score, key) for key, score in score_map.items())
+        return {score: " or ".join(keys) for score, keys in names.items()}
 
     def question(self, rubric: Rubric) -> Json:
         """What prompts say of a rubric, by their variables."""
@@ -549,7 +552,17 @@ class PromptJudge(SuiteJudge):
     def shape(self, rubric: Rubric) -> type[Response]:
         """The shape of an answer about a rubric."""
         section, scores = self.settings.section, rubric.scale.on_offer
-        return judge_response(scores, _on_offer(section.score_map, scores), section.verdict)
+        keys: tuple[str, ...] | None = None
+        if section.score_map is not None:
+            keys = tuple(key for key, score in section.score_map.items() if score in scores)
+            if not keys:
+                offered = ", ".join(map(str, scores))
+                raise Unscored(
+                    "input_error",
+                    stage=JUDGE.name,
+                    cause=f"`score_map` has no value for any score of this rubric ({offered}).",
+                )
+        return judge_response(scores, keys, section.verdict)
 
     def verdict(self, answer: Any, rubric: Rubric) -> Verdict:
         """The verdict on a rubric that an answer of its shape holds."""
@@ -595,26 +608,3 @@ def judge_response(
 
     in_text = Annotated[Any, BeforeValidator(found)]
     return create_model("JudgeText", __base__=JudgeText, score=(in_text, ...))
-
-
-def _on_offer(
-    score_map: Mapping[str, Said] | None, scores: tuple[Said, ...]
-) -> tuple[str, ...] | None:
-    """The keys of a map whose scores are on offer; None without a map."""
-    if score_map is None:
-        return None
-    keys = tuple(key for key, score in score_map.items() if score in scores)
-    if not keys:
-        offered = ", ".join(map(str, scores))
-        raise Unscored(
-            "input_error",
-            stage=JUDGE.name,
-            cause=f"`score_map` has no value for any score of this rubric ({offered}).",
-        )
-    return keys
-
-
-def _names(score_map: Mapping[str, Said]) -> Mapping[Said, str]:
-    """What the scores are called, by a map from the names."""
-    names = grouped((score, key) for key, score in score_map.items())
-    return {score: " or ".join(keys) for score, keys in names.items()}

@@ -154,6 +154,20 @@ def test_a_corrected_label_leaves_a_case_as_it_is_its_name_and_its_recording() -
     assert ids.case_id(replace(wanted, test="agent_positives")).endswith("[e1-score_4]")
 
 
+@pytest.mark.parametrize(("test", "number"), [(ids.NATURAL, 1), ("agent_perturbation", 3)])
+def test_a_run_as_it_is_has_one_recording_under_all_rubrics_together(
+    test: str, number: int
+) -> None:
+    place = partial(ids.cassette_path, Path("c"), judging=True, together=True)
+    rubrics = ("polite", ids.TOGETHER, "how kind")
+    specs = [make_spec("x", test=test, rubric_id=rubric) for rubric in rubrics]
+    assert len({place(spec) for spec in specs}) == number
+    # No rubric alone has that place.
+    apart = {place(spec, together=False) for spec in specs}
+    assert len(apart) == 3
+    assert Path(f"c/{test}/{ids.TOGETHER}") not in {path.parent for path in apart}
+
+
 def test_row_id_is_eight_hex_digits_that_never_change() -> None:
     assert ids.perturbed_idx(make_spec("17-3")) == "agent_402c6ea2"
     assert ids.perturbed_idx(make_spec("17-3", judge="a")) == "agent_402c6ea2"
