@@ -231,7 +231,7 @@ class JudgeSettings:
         if self.rubrics:
             # Each of its questions holds the texts of all, in this order.
             parts["rubrics"] = [
-                (rubric.id, rubric.instructions, rubric.scale.words) for rubric in self.rubrics
+                (rubric.id, rubric.instructions, rubric.scale.due) for rubric in self.rubrics
             ]
         return parts
 
