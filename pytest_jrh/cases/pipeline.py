@@ -316,24 +316,20 @@ class ConversationSummarizer:
         return await self._summary
 
     async def _ask(self) -> str:
+        """The summary as the editor and the verifier read it."""
         start = max(0, len(self._messages) - self._max_messages)
         log = render_transcript(self._messages, start=start, edited=self._edited)
-        answer = await self._stage.ask({"chronological_log": log}, SummaryResponse)
-        return render_summary(answer.parsed)
-
-
-def render_summary(response: SummaryResponse) -> str:
-    """The summary as the editor and the verifier read it."""
-    lines = [response.summary.strip(), f"User's intent: {response.user_intent.strip()}"]
-    lists = {
-        "Progress": response.assistant_progress,
-        "Outstanding": response.outstanding_items,
-        "Risks": response.risks,
-    }
-    for title, entries in lists.items():
-        if entries:
-            lines += [f"{title}:", *(f"- {' '.join(entry.split())}" for entry in entries)]
-    return "\n".join(lines)
+        answer = (await self._stage.ask({"chronological_log": log}, SummaryResponse)).parsed
+        lines = [answer.summary.strip(), f"User's intent: {answer.user_intent.strip()}"]
+        lists = {
+            "Progress": answer.assistant_progress,
+            "Outstanding": answer.outstanding_items,
+            "Risks": answer.risks,
+        }
+        for title, entries in lists.items():
+            if entries:
+                lines += [f"{title}:", *(f"- {' '.join(entry.split())}" for entry in entries)]
+        return "\n".join(lines)
 
 
 class VerifierResponse(Response):

@@ -78,11 +78,17 @@ def merge(
         folder=folder,
         is_merge=True,
     )
+    config = argument(suite.config_file, folder)
+    update = ["python", "-m", "pytest_jrh", "merge", f"--jrh-config={config}"]
+    update.append(f"--jrh-baseline={baseline.name}")
+    if judge:
+        update.append(f"--judge={judge}")
+    update_command = shlex.join([*update, "--jrh-update-baseline", *map(str, folders)])
     settings = EndSettings(
         session,
         baseline,
         options.reports,
-        update_command=lambda _: _update_command(ready, baseline, folder, folders, judge),
+        update_command=lambda _: update_command,
     )
     concluded = conclude([run], settings)
     lines = ending_lines(concluded, display, notices=concluded.problems)
@@ -183,14 +189,3 @@ def _what_differs(
         return "its text or that of its rubric is another one"
     label = "disputed" if is_disputed else result.label
     return f"its label was {label}, and is {case.expected}"
-
-
-def _update_command(
-    ready: ReadySuite, baseline: BaselineFile, folder: Path, folders: Sequence[Path], judge: str
-) -> str:
-    config = argument(ready.suite.config_file, folder)
-    command = ["python", "-m", "pytest_jrh", "merge", f"--jrh-config={config}"]
-    command.append(f"--jrh-baseline={baseline.name}")
-    if judge:
-        command.append(f"--judge={judge}")
-    return shlex.join([*command, "--jrh-update-baseline", *map(str, folders)])

@@ -79,7 +79,10 @@ def near_changes(pieces: Sequence[Piece], context: int) -> list[Piece]:
 def _middle(old: str, new: str) -> list[Piece]:
     for pattern in (_WORD, _LINE):
         a, b = pattern.findall(old), pattern.findall(new)
-        if _pairs(a, b) <= _MOST_PAIRS:
+        counts = Counter(b)
+        # The matcher looks at each equal pair of pieces, and at each piece.
+        pairs = sum(count * counts[word] for word, count in Counter(a).items())
+        if max(pairs, len(a) + len(b)) <= _MOST_PAIRS:
             return _matched(a, b)
     return [Piece("gone", old), Piece("new", new)]
 
@@ -101,13 +104,6 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
                 Piece("new", "".join(b[b_start:b_end])),
             ]
     return pieces
-
-
-def _pairs(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many equal pairs of pieces the matcher would have to look at, or pieces."""
-    counts = Counter(b)
-    pairs = sum(count * counts[word] for word, count in Counter(a).items())
-    return max(pairs, len(a) + len(b))
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:

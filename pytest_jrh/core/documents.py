@@ -169,7 +169,19 @@ def read_document(path: Path, file: str) -> Document:
     text = read_text(path, file)
     if path.suffix.lower() == ".json":
         return read_json(text, file)
-    return _read_yaml(text, file)
+    nodes = _Nodes(file)
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+        if root is None:
+            raise InputError("is empty", file, 1)
+        nodes.visit(root, ())
+        data = yaml.constructor.SafeConstructor().construct_document(root)
+    except yaml.YAMLError as error:
+        raise InputError(syntax_problem(error, file)) from None
+    except (ValueError, LookupError) as error:
+        # Of an integer of thousands of digits, or a tag that the value does not fit.
+        raise InputError(f"is not valid YAML: {printable(str(error))}", file) from None
+    return Document(file, storable(data)[0], lambda: nodes, nodes.problems)
 
 
 def read_json(text: str, file: str) -> Document:
@@ -272,22 +284,6 @@ def other_kind(head: bytes, file: str) -> Problem | None:
         if re.match(start, head[:LONGEST_HEAD], re.DOTALL):
             return Problem(f"is {what}", file, hint=hint.replace("FILE", shlex.quote(file)))
     return None
-
-
-def _read_yaml(text: str, file: str) -> Document:
-    nodes = _Nodes(file)
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-        if root is None:
-            raise InputError("is empty", file, 1)
-        nodes.visit(root, ())
-        data = yaml.constructor.SafeConstructor().construct_document(root)
-    except yaml.YAMLError as error:
-        raise InputError(syntax_problem(error, file)) from None
-    except (ValueError, LookupError) as error:
-        # Of an integer of thousands of digits, or a tag that the value does not fit.
-        raise InputError(f"is not valid YAML: {printable(str(error))}", file) from None
-    return Document(file, storable(data)[0], lambda: nodes, nodes.problems)
 
 
 def syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
@@ -412,8 +408,18 @@ def parsed(data: bytes | str) -> Any:
     except ValueError as error:
         # Of the hooks below, and of Python for an integer of thousands of digits.
         raise DamagedError(f"is not valid JSON: {printable(str(error))}") from None
-    _check_depth(value)
-    return value
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for inner in level:
+            if isinstance(inner, dict):
+                below.extend(inner.values())
+            elif isinstance(inner, list):
+                below.extend(inner)
+        level = below
+        if not level:
+            return value
+    raise DamagedError(_TOO_DEEP)
 
 
 def pointer_to(*names: str) -> str:
@@ -437,22 +443,6 @@ def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
 def no_constant(name: str) -> NoReturn:
     """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
     raise ValueError(f"{name} is not JSON")
-
-
-def _check_depth(value: Any) -> None:
-    """Raise DamagedError for a value that is nested deeper than `MAX_DEPTH`."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
-        for inner in level:
-            if isinstance(inner, dict):
-                below.extend(inner.values())
-            elif isinstance(inner, list):
-                below.extend(inner)
-        level = below
-        if not level:
-            return
-    raise DamagedError(_TOO_DEEP)
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

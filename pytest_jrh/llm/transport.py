@@ -412,7 +412,9 @@ def failure_of(
     from openai import OpenAIError
 
     litellm_errors = litellm().exceptions
-    message = _provider_message(error, redact)
+    message = redact(str(getattr(error, "message", error)))
+    # The provider's, on one line, without class names of the SDK and its traceback.
+    message = " ".join(_CLASS_NAMES.sub("", message).split()).partition(_TRACEBACK)[0].rstrip()
     words = shortened(message, _LONGEST_WORDS)
     if isinstance(error, litellm_errors.ContentPolicyViolationError):
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
@@ -444,7 +446,11 @@ def failure_of(
         answered = "" if status is None else f" (HTTP {status})"
         return replace(permanent, cause=f"{permanent.cause}{answered}: {words}")
     if status is not None:
-        wait = _asked_wait(error, message)
+        wait = None
+        if failed := _cause_of(error, httpx.HTTPStatusError):
+            with contextlib.suppress(httpx.ResponseNotRead):
+                message = failed.response.text
+            wait = asked_wait(failed.response.headers, message)
         if wait is not None and wait > LONGEST_WAIT and _is_retried(status):
             cause = f"HTTP {status}, which asks to wait {timedelta(seconds=round(wait))}: {words}"
             return Failure(cause, ends=True, advice=_LATER_ADVICE)
@@ -467,27 +473,9 @@ def may_pass(error: BaseException) -> bool:
     return _cause_of(error, OSError) is not None or _is_retried(reported_status(error) or 0)
 
 
-def _provider_message(error: Exception, redact: Callable[[str], str]) -> str:
-    """The provider's message on one line, without class names of the SDK and its traceback."""
-    message = redact(str(getattr(error, "message", error)))
-    return " ".join(_CLASS_NAMES.sub("", message).split()).partition(_TRACEBACK)[0].rstrip()
-
-
 def _is_retried(status: int) -> bool:
     """Whether a request that was answered with this HTTP status may succeed when it is repeated."""
     return status in _RETRIED_STATUS or status >= _FIRST_OF_SERVER
-
-
-def _asked_wait(error: Exception, message: str) -> float | None:
-    """The seconds that the answer behind an error asks to wait; None where it does not say."""
-    import httpx
-
-    failed = _cause_of(error, httpx.HTTPStatusError)
-    if failed is None:
-        return None
-    with contextlib.suppress(httpx.ResponseNotRead):
-        message = failed.response.text
-    return asked_wait(failed.response.headers, message)
 
 
 _MOST_TEXT = 20_000

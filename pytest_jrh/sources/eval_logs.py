@@ -35,7 +35,7 @@ from pytest_jrh.sources.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from datetime import datetime
 
     from inspect_ai.log import EvalSample
@@ -146,7 +146,10 @@ class EvalLog(Source):
         # The context that Inspect's own readers give: a message without an id is not given a random
         # one.
         sample = EvalSample.model_validate(data, context={"deserializing": True})
-        if too_big := self._too_big(_attached_size(data, sample.attachments)):
+        # Each reference is replaced by its attachment.
+        names = (json.loads(b'"' + name + b'"') for name in _REFERENCE.findall(_as_json(data)))
+        size = sum(len(sample.attachments.get(name, "")) for name in names)
+        if too_big := self._too_big(size):
             raise DamagedError(f"its attachments would be {too_big}")
         return resolve_sample_attachments(sample, True)  # noqa: FBT003
 
@@ -267,12 +270,6 @@ def is_plain(sample: Fields) -> bool:
         # It is of another form, or nested too deep.
         return False
     return _REFERENCE.search(text) is None and _NO_NUMBER.search(text) is None
-
-
-def _attached_size(sample: Fields, attachments: Mapping[str, str]) -> int:
-    """Count the characters that come in once each reference is replaced by its attachment."""
-    names = (json.loads(b'"' + name + b'"') for name in _REFERENCE.findall(_as_json(sample)))
-    return sum(len(attachments.get(name, "")) for name in names)
 
 
 def _as_json(sample: Fields) -> bytes:

@@ -269,9 +269,25 @@ class Transcripts(Source):
 
     def _value(self, data: bytes) -> Any:
         """The JSON of an item; of a file that is one conversation in lines, the list of theirs."""
-        if self._is_whole and Head(self._file).is_lines:
-            return _values_of_lines(data)
-        return parsed(data)
+        if not (self._is_whole and Head(self._file).is_lines):
+            return parsed(data)
+        values = []
+        rows = numbered(data)
+        for number, row in rows:
+            try:
+                value = parsed(row)
+                if not isinstance(value, dict):
+                    raise DamagedError(received(value, "an object with a type"))
+            except DamagedError as error:
+                error.line = number
+                if number == rows[-1][0] and not data.endswith(b"\n"):
+                    error.hint = (
+                        "the line is cut off: copy the session again when it has ended, or remove "
+                        "it"
+                    )
+                raise
+            values.append(value)
+        return values
 
     def _place(self, item: Item) -> str:
         if self._is_whole:
@@ -430,25 +446,6 @@ def numbered(data: bytes) -> list[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers."""
     rows = enumerate(data.split(b"\n"), start=1)
     return [(number, row) for number, row in rows if row.strip(_BLANK)]
-
-
-def _values_of_lines(data: bytes) -> list[Json]:
-    values = []
-    rows = numbered(data)
-    for number, row in rows:
-        try:
-            value = parsed(row)
-            if not isinstance(value, dict):
-                raise DamagedError(received(value, "an object with a type"))
-        except DamagedError as error:
-            error.line = number
-            if number == rows[-1][0] and not data.endswith(b"\n"):
-                error.hint = (
-                    "the line is cut off: copy the session again when it has ended, or remove it"
-                )
-            raise
-        values.append(value)
-    return values
 
 
 _TRAJECTORY = Path("agent", "trajectory.json")

@@ -71,7 +71,11 @@ def values_for(base: Base) -> dict[str, str]:
     that is farthest from the right one.
     """
     wrong = max(reversed(base.scale.scores), key=lambda score: abs(score - base.expected))
-    claim, said = _claim(base, wrong), base.scale.said(wrong)
+    said = base.scale.said(wrong)
+    claim = f"Every turn fits level {_in_words(base, wrong)}, and no other level fits."
+    of_class = base.scale.class_of(wrong)
+    if of_class is not None and of_class.claim:
+        claim = of_class.claim
     return {
         "wrong_score": str(said),
         "right_score": str(base.scale.said(base.expected)),
@@ -88,13 +92,6 @@ def _in_words(base: Base, score: int) -> str:
     if not base.scale.is_ordered or word == said:
         return word
     return f"{said} ({word})" if word else str(said)
-
-
-def _claim(base: Base, score: int) -> str:
-    of_class = base.scale.class_of(score)
-    if of_class is not None and of_class.claim:
-        return of_class.claim
-    return f"Every turn fits level {_in_words(base, score)}, and no other level fits."
 
 
 _PLACES = {
