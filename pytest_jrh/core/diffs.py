@@ -57,7 +57,16 @@ def differences(old: str, new: str) -> tuple[Piece, ...]:
     tail = _common_head(old[head:][::-1], new[head:][::-1])
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
     ends = Piece("same", old[:head]), Piece("same", old[len(old) - tail :])
-    pieces = [piece for piece in (ends[0], *_middle(before, after), ends[1]) if piece.text]
+    middle = [Piece("gone", before), Piece("new", after)]
+    for pattern in (_WORD, _LINE):
+        a, b = pattern.findall(before), pattern.findall(after)
+        counts = Counter(b)
+        # The matcher looks at each equal pair of pieces, and at each piece.
+        pairs = sum(count * counts[word] for word, count in Counter(a).items())
+        if max(pairs, len(a) + len(b)) <= _MOST_PAIRS:
+            middle = _matched(a, b)
+            break
+    pieces = [piece for piece in (ends[0], *middle, ends[1]) if piece.text]
     return tuple(piece for piece in _joined(pieces) if piece.text)
 
 
@@ -74,17 +83,6 @@ def near_changes(pieces: Sequence[Piece], context: int) -> list[Piece]:
         tail = "" if last else piece.text[-context:].partition(" ")[2]
         shown_lines.append(Piece("same", f"{head} {_GAP} {tail}" if head else f"{_GAP} {tail}"))
     return shown_lines
-
-
-def _middle(old: str, new: str) -> list[Piece]:
-    for pattern in (_WORD, _LINE):
-        a, b = pattern.findall(old), pattern.findall(new)
-        counts = Counter(b)
-        # The matcher looks at each equal pair of pieces, and at each piece.
-        pairs = sum(count * counts[word] for word, count in Counter(a).items())
-        if max(pairs, len(a) + len(b)) <= _MOST_PAIRS:
-            return _matched(a, b)
-    return [Piece("gone", old), Piece("new", new)]
 
 
 def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:

@@ -505,10 +505,21 @@ def reasoning_text(block: _Block) -> str:
 
 def block_text(block: _Block) -> str:
     """What a transcript shows of a block that is no call and no reasoning."""
-    kind = block.get("type")
+    kind = str(block.get("type", "unknown"))
     if kind == "text":
         return str(block.get("text", ""))
-    lines = [_placeholder(block)]
+    # Its kind, and its file name or media type where short.
+    source = block.get(kind)
+    name = str(block.get("filename") or "")
+    if not name and isinstance(source, str):
+        head = source[:_LONGEST_NAME]
+        if head.startswith("data:"):
+            name = re.split("[;,]", head[len("data:") :])[0]
+        elif not head.startswith("attachment://") and len(source) <= _LONGEST_NAME:
+            name = _file_name(source)
+    name = name or str(block.get("mime_type") or block.get("format") or "")
+    is_short = name and len(name) <= _LONGEST_NAME
+    lines = [_inline(f"[{kind}: {name}]" if is_short else f"[{kind}]")]
     for path, text in words_in(block):
         if path not in (kind, "filename"):
             lines.append(f"{_inline(path)}: {text}")
@@ -538,21 +549,6 @@ def call_text(call: Mapping[str, Any]) -> str:
     arguments = json_in_one_line(json.dumps(call.get("arguments"), ensure_ascii=False, default=str))
     unparsed = f"\nparse error: {call['parse_error']}" if call.get("parse_error") else ""
     return arguments + unparsed
-
-
-def _placeholder(block: _Block) -> str:
-    """Name a block that is no text: its kind, and its file name or media type where short."""
-    kind = str(block.get("type", "unknown"))
-    source = block.get(kind)
-    name = str(block.get("filename") or "")
-    if not name and isinstance(source, str):
-        head = source[:_LONGEST_NAME]
-        if head.startswith("data:"):
-            name = re.split("[;,]", head[len("data:") :])[0]
-        elif not head.startswith("attachment://") and len(source) <= _LONGEST_NAME:
-            name = _file_name(source)
-    name = name or str(block.get("mime_type") or block.get("format") or "")
-    return _inline(f"[{kind}: {name}]" if name and len(name) <= _LONGEST_NAME else f"[{kind}]")
 
 
 def _file_name(source: str) -> str:

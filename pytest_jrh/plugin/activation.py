@@ -78,7 +78,20 @@ def activate_named(config: pytest.Config) -> None:
         return
     session = activate(config)
     with captured(config), warnings_reported(config):
-        _load(session, configs)
+        problems: list[Problem] = []
+        for path in configs:
+            with collecting(problems):
+                session.load(path)
+        if problems:
+            raise _unusable("the suite", problems, session.redactor)
+        try:
+            _ = session.baseline.content
+        except InputError as error:
+            raise _unusable("the baseline", error.problems, session.redactor) from None
+        session.check_budget()
+        is_distributed = config.getoption("dist", "no") != "no" and not session.is_worker
+        if session.options.plan and is_distributed:
+            raise pytest.UsageError("--jrh-plan: not supported under xdist; run it with -n0")
     if is_typed or arguments:
         session.named_configs = configs
     if not arguments and not is_typed:
@@ -88,23 +101,6 @@ def activate_named(config: pytest.Config) -> None:
     # Before pytest 9, a file named beside its folder leaves out everything else in that folder.
     covered = {path for path in configs if any(map(path.is_relative_to, places))}
     config.args[:] = [*arguments, *(str(path) for path in configs if path not in covered)]
-
-
-def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
-    config = session.config
-    problems: list[Problem] = []
-    for path in configs:
-        with collecting(problems):
-            session.load(path)
-    if problems:
-        raise _unusable("the suite", problems, session.redactor)
-    try:
-        _ = session.baseline.content
-    except InputError as error:
-        raise _unusable("the baseline", error.problems, session.redactor) from None
-    session.check_budget()
-    if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
-        raise pytest.UsageError("--jrh-plan: not supported under xdist; run it with -n0")
 
 
 def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> SuiteFile | None:

@@ -121,7 +121,16 @@ class _Reader:
                 pointer = ""
         messages = at(value, pointer)
         if not isinstance(messages, list):
-            raise self._no_messages(messages, pointer)
+            problem = f"has {shown(messages)} for messages"
+            if messages is None:
+                problem = "has no messages"
+            hint = None
+            for elsewhere in places_of_messages(value):
+                if elsewhere != pointer:
+                    hint = f"{KEY}: {{messages: {elsewhere}}} would find some"
+                    break
+            problem += f" at {pointer or 'the top'}; {_keys(value)}"
+            raise DamagedError(problem, hint)
         messages = with_items_read(messages, tuple(names_in(pointer)))
         answer, logged = self._answer(), at(value, _ANSWER)
         is_said = not answer
@@ -165,17 +174,6 @@ class _Reader:
             if turns is None and isinstance(value[key], dict | list):
                 self.notices[_UNREAD_ANSWER] = None
         return []
-
-    def _no_messages(self, messages: Any, pointer: str) -> DamagedError:
-        problem = f"has {shown(messages)} for messages"
-        if messages is None:
-            problem = "has no messages"
-        hint = None
-        for elsewhere in places_of_messages(self._value):
-            if elsewhere != pointer:
-                hint = f"{KEY}: {{messages: {elsewhere}}} would find some"
-                break
-        return DamagedError(f"{problem} at {pointer or 'the top'}; {_keys(self._value)}", hint)
 
     def _part(self, pointer: str | None, key: str, *, needed: bool = False) -> Any:
         """What stands at a pointer, or without one under the key's own name; None for nothing,

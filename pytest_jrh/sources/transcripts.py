@@ -55,6 +55,7 @@ from pytest_jrh.sources.source import (
 )
 
 _DIGEST = 12
+_NAME_EACH = "give each its own id or epoch; suite.format: {id: [/task, /trial]} puts one together"
 _BLANK = b" \t\r\n" + BOM
 MOST_NAMED = 5
 """How many runs a notice names."""
@@ -176,7 +177,11 @@ class Transcripts(Source):
                 if first is not row and conversation.is_request and not row.has_id:
                     repeated.append(f"{self._place(item)} (as {self._place(first.item)})")
                 elif first is not row:
-                    raise self._twice(first, row)
+                    earlier, (run_id, epoch) = self._place(first.item), key
+                    message = f"has the id {printable(run_id)!r} (epoch {epoch}), as {earlier} has"
+                    if not row.has_id and not first.has_id:
+                        message = f"is the same conversation as {earlier}, and neither has an id"
+                    raise DamagedError(message, _NAME_EACH)
                 # Where that fails, its cases will say what is wrong with a message.
                 with contextlib.suppress(DamagedError), inside():
                     self._threads[key] = _thread(conversation)
@@ -216,14 +221,6 @@ class Transcripts(Source):
             skip = Skip("no_messages", conversation.no_messages)
         run_id, cluster = storable(str(sample_id))[0], storable(conversation.cluster)[0]
         return _Row(item, sample_id, has_id, RunSummary(run_id, conversation.epoch, skip, cluster))
-
-    def _twice(self, first: _Row, row: _Row) -> DamagedError:
-        earlier, run = self._place(first.item), row.summary
-        message = f"has the id {printable(run.run_id)!r} (epoch {run.epoch}), as {earlier} has"
-        if not row.has_id and not first.has_id:
-            message = f"is the same conversation as {earlier}, and neither has an id"
-        how = "give each its own id or epoch; suite.format: {id: [/task, /trial]} puts one together"
-        return DamagedError(message, how)
 
     @property
     def _is_list(self) -> bool:
