@@ -16,8 +16,9 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.scales import BINARY, Scale, classed, numbered
 from pytest_jrh.stats.alt_test import AltTest, alt_test
-from pytest_jrh.stats.annotators import Agreement, VotedCase, Votes, agreement
-from pytest_jrh.stats.verdicts import Coded
+from pytest_jrh.stats.annotators import Agreement, VotedCase, Votes, agreement, people_beside
+from pytest_jrh.stats.verdicts import Coded, Verdicts
+from tests.support.made_cases import make_result, make_spec
 
 stats = pytest.importorskip("scipy.stats")
 LEVELS = numbered(1, 5)
@@ -197,6 +198,22 @@ def test_of_few_cases_ranks_are_summed() -> None:
     assert exact_ranks(np.full(12, -0.2)) == 2**-12
     assert "cy" in found.matched[0.2]
     assert of_first(29) is None
+
+
+def test_a_judge_is_held_against_people_in_runs_as_they_are() -> None:
+    """An edited run has another right answer than the one that people labelled."""
+    spec = make_spec("run-1", test="labels")
+    as_it_is = make_result(spec, "agree", score=1, label=1)
+    edited = make_result(make_spec("run-1"), "agree", score=0, label=0)
+    case = VotedCase((spec.rubric_id, "run-1", 1), "run-1", 1, {"ann": 1, "bo": 1})
+    for results in ([as_it_is, edited], [edited, as_it_is]):
+        people = people_beside(Votes([case], BINARY), {"": Verdicts.of(results)})
+        assert people.judges[""].agreement.value == 1
+        assert [pair.judges for pair in people.pairs] == [
+            ("the judge", "ann"),
+            ("the judge", "bo"),
+            ("ann", "bo"),
+        ]
 
 
 # Tables of several people.
