@@ -37,14 +37,12 @@ def with_named(
     table = replace(table, columns=columns)
     if not patterns:
         return table
-    answers = [(role, name) for role, name in named if role in needed or name in columns]
-    answers += [(role, "") for role in needed if role not in dict(answers)]
+    answers = [*named, *((role, "") for role in needed if role not in dict(named))]
     for role, name in answers:
-        if role in (*needed, "baseline") and name not in patterns:
-            message = (
-                f"got {shown(name)} beside {listed(patterns)}; must be a pattern with {PLACE}, "
-            )
-            message += f"too, that fits some of {listed(columns)}"
+        is_read = role in needed or (role == "baseline" and name in columns)
+        if is_read and name not in patterns:
+            message = f"got {shown(name)} beside {listed(patterns)}; must be a pattern, too, that "
+            message += f"fits some of {listed(columns)}"
             raise table.error(message, f"name them: --{role} 'NAME_{PLACE}'")
     return _long(table, patterns)
 

@@ -33,8 +33,8 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
     """The values of each row in the columns `by`. Raises `InputError` for a column of labels or
     verdicts, and where rows of a case have several values.
     """
-    answers = {*columns.verdicts, columns.label, columns.judge, columns.annotator}
-    answers |= {columns.repeat, columns.reasoning, columns.baseline}
+    answers = {*columns.labels, *columns.verdicts, columns.settled, columns.annotator}
+    answers |= {columns.judge, columns.repeat, columns.reasoning, columns.baseline}
     for column in columns.by:
         _refuse_answers(column, "--by", is_answer=column in answers)
     case = (columns.case, columns.rubric, columns.epoch)

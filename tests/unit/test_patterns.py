@@ -103,10 +103,10 @@ def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": "human_safe"}, "got .human_safe. beside judge_{rubric}; must be a pattern"),
-        ({"label": ""}, "got .. beside judge_{rubric}; must be a pattern"),
+        ({"label": "human_safe"}, "got .human_safe. beside judge_{rubric}; must be a pattern, too"),
+        ({"label": ""}, "got .. beside judge_{rubric}; must be a pattern, too"),
         ({"label": "h_{rubric}"}, "got .h_{rubric}. beside judge_{rubric}"),
-        ({"label": "{rubric}_{rubric}"}, "beside judge_{rubric}; must be a pattern"),
+        ({"label": "{rubric}_{rubric}"}, "beside judge_{rubric}; must be a pattern, too"),
         ({"verdict": ["judge_{rubric}", "judge_cost"]}, "got .judge_cost. beside"),
         ({"label": "h_{rubric}", "verdict": "j_{rubric}"}, "has no column .h_{rubric}."),
         ({"verdict": "judge_c{rubric}"}, "no rubric is in all of human_{rubric}, judge_c{rubric}"),
