@@ -120,6 +120,9 @@ def slice_tables(session: Session, suite: str) -> Iterator[Table]:
                 rows.append(replace(counts, about=(suite, section.judge, "")))
             if section.total.counts.disagree:
                 first = f"{key} [{section.judge}]" if len(judged) > 1 else key
+                if len(rows) > _MOST_SLICES:
+                    # Not all are in the terminal.
+                    first += f" ({len(rows)} rows)"
                 yield replace(_counts_table(first, rows), most=_MOST_SLICES)
 
 

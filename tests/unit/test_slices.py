@@ -63,7 +63,7 @@ def names(table: Table) -> list[str]:
 def test_a_bad_category_is_the_first_row_of_every_report() -> None:
     table = checked(rows(bad=12))
     [of_category] = answer(table)
-    assert (of_category.first, names(of_category)[0]) == ("category", "c3")
+    assert (of_category.first, names(of_category)[0]) == ("category (10 rows)", "c3")
     assert [cell.text for cell in of_category.rows[0].cells] == ["8 of 15", "8 of 15"]
     [details] = [
         block
@@ -72,8 +72,9 @@ def test_a_bad_category_is_the_first_row_of_every_report() -> None:
     ]
     assert isinstance(details.blocks[0], Table)
     assert [*names(details.blocks[0])[:1], len(details.blocks[0].rows)] == ["c3", 11]
-    assert "| category | missed | false alarms |\n| --- | ---: | ---: |\n| <code>c3</code>" in (
-        MarkdownReport().text(table.session)
+    assert (
+        "| category (10 rows) | missed | false alarms |\n| --- | ---: | ---: |\n| <code>c3</code>"
+        in (MarkdownReport().text(table.session))
     )
     data = json.loads(JsonReport().text(table.session))
     [of_judge] = data["suites"]["rows"]["judges"].values()
