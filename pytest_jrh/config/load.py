@@ -406,17 +406,10 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
                 f"to {offered[-1]}, so that each would be right"
             )
             yield Mistake(("suite", "within"), message)
-        outside = []
-        for score in config.cases.scores if rubric.scale.levels else ():
-            # A word need not be one of every rubric.
-            if score not in (answers if isinstance(score, str) else offered):
-                outside.append(str(score))
-        if outside:
-            of_rubric = f"the answers are {listed(answers.values())}"
-            if rubric.score_levels:
-                of_rubric = f"the scores of the rubric {shown(rubric.id)} "
-                of_rubric += f"go from {offered[0]} to {offered[-1]}"
-            yield Mistake(("cases", "scores"), f"got {listed(outside, 8)}; {of_rubric}")
+    outside = [str(score) for score in config.cases.scores if score not in answers]
+    if outside and answers and suite.prompt_mode != "binary":
+        message = f"got {listed(outside, 8)}; the answers are {listed(answers.values())}"
+        yield Mistake(("cases", "scores"), message)
     if config.suite.of == "answers" and config.cases.edits == "acts":
         message = "got acts, and an answer has none; must be text"
         yield Mistake(("cases", "edits"), message)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
@@ -75,15 +75,8 @@ def _scale(value: object) -> Mode | tuple[int, int]:
     return low, high
 
 
-def _keys_as_text(value: object) -> object:
-    if not isinstance(value, dict):
-        return value
-    return {str(key): word for key, word in value.items()}
-
-
 TwoAnswers: TypeAlias = Annotated[
     dict[Literal["1", "0"], Text],
-    BeforeValidator(_keys_as_text),
     Field(min_length=2),
     Takes('two names, such as {1: harmful, 0: harmless}; words like "yes" in quotes'),
 ]

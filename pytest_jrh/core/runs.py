@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, SkipValidation
 
@@ -37,11 +37,8 @@ LabelSource: TypeAlias = Literal[LabelledBy, "made", "unconfirmed"]
 SETTLED = "settled"
 """The part of labels that somebody gave who saw the votes of people that disagree."""
 
-# An answer of which a file may hold the word.
-if TYPE_CHECKING:
-    Answer: TypeAlias = int
-else:
-    Answer = Annotated[int, BeforeValidator(coded)]
+Answer: TypeAlias = Annotated[int, BeforeValidator(coded)]
+"""An answer of which a file may hold the word."""
 
 
 def majority(votes: Sequence[int | None]) -> int | None:

@@ -215,11 +215,9 @@ class ConversationPerturber:
             )
         if work.confirmed or (is_positive and not pipeline.pass_required):
             return
-        finding = "the verifier gives no answer"
-        if answer is not None and expected is not None:
-            finding = f"the verifier scores it {scale.said(answer)}, not {scale.said(expected)}"
-            if not scale.is_ordered:
-                finding = f"the verifier says {scale.word(answer)}"
+        finding = f"the verifier scores it {scale.said(answer)}, not {scale.said(expected)}"
+        if not scale.is_ordered and answer is not None:
+            finding = f"the verifier says {scale.word(answer)}"
         rationale = " ".join(verification.rationale.split())
         raise NoVerdictCase("not_confirmed", f"not confirmed: {finding}: {rationale}")
 

@@ -14,7 +14,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields
-from pytest_jrh.core.scales import BINARY, Mode, Said
+from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Said
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.judge import (
@@ -44,7 +44,7 @@ _LONGEST = 300
 _SCORER = "inspect_scorer"
 _NAMES = "a scorer is named as file.py@name, or package/name of an installed package"
 # Inspect's own words for right and wrong.
-_BINARY_MAP: Mapping[str, Said] = {"C": 0, "I": 1}
+_BINARY_MAP: dict[str, Said] = {"C": 0, "I": 1, NO_SUCH: NO_SUCH}
 # How Inspect's graders begin the explanation of an answer without a grade.
 _NO_GRADE = "Grade not found"
 
@@ -94,8 +94,7 @@ class ScorerJudge(OwnCodeJudge):
         section = self.settings.section
         score_map = section.score_map
         if not judged.levels or judged.levels[0].label == BINARY.words[0]:
-            words = {score: score for score in judged.scores if isinstance(score, str)}
-            score_map = score_map or {**_BINARY_MAP, **words}
+            score_map = score_map or _BINARY_MAP
         return Scoring(f"The judge {self.label}", score_map, section.threshold, one_passes=True)
 
     async def answer(

@@ -12,7 +12,7 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -34,7 +34,7 @@ from pytest_jrh.core.ids import (
 )
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Message, Rubric
-from pytest_jrh.core.scales import ScoreLevel
+from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text
@@ -308,7 +308,8 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
     the judge sees, and `temperature` that of the editor.
     """
     spec, verification = case.spec, case.outcome.verification
-    plan = case.outcome.plan
+    plan, said = case.outcome.plan, case.scale.said
+    expected = said(case.expected)
     before, after, reasons, completions = [], [], [], []
     for edit in case.outcome.edits:
         before.append(f"[{edit.message_index}] {edit.original_content}")
@@ -318,7 +319,7 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
     return {
         "perturbed_idx": perturbed_idx(spec),
         "rubric_id": case.rubric.id,
-        "expected": case.expected,
+        "expected": expected,
         "test_name": spec.test,
         "original_request": f"{case.rubric.id}: {case.rubric.instructions}",
         "original_response": "\n\n".join(before),
@@ -333,13 +334,13 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
         "generation_reasoning": "\n\n".join(reasons),
         "generation_temp": temperature,
         "generation_mode": case.scale.name,
-        "validation_score": case.verifier_answer,
+        "validation_score": said(case.verifier_answer),
         "validation_reasoning": None if verification is None else verification.rationale,
-        "validated_bucket": case.expected if case.verified else None,
+        "validated_bucket": expected if case.verified else None,
         "rubric_text": case.rubric.instructions,
-        "score_levels_table": _scale(case.scale.levels),
+        "score_levels_table": _scale(case.scale),
         "transcript": render_transcript(case.messages),
-        "prompted_bucket": case.expected,
+        "prompted_bucket": expected,
         "human_reviewed": case.review is not None,
         "run_id": case.run.run_id,
         "epoch": case.run.epoch,
@@ -395,8 +396,8 @@ def result_row(result: CaseResult, case_row: Fields | None, rubric: Rubric | Non
     row |= {
         "idx": result.case_id,
         "rubric_id": spec.rubric_id,
-        "expected": result.label,
-        "autograder_score": result.score,
+        "expected": result.scale.said(result.label),
+        "autograder_score": result.scale.said(result.score),
         "outcome": result.outcome,
         "perturbed_idx": perturbed_idx(spec),
         "rubric": case_row.get("rubric_text"),
@@ -413,12 +414,12 @@ def result_row(result: CaseResult, case_row: Fields | None, rubric: Rubric | Non
         "human_decision": result.extra.review or case_row.get("human_decision"),
     }
     if rubric is not None:
-        row |= {"rubric": rubric.instructions, "score_levels_table": _scale(rubric.score_levels)}
+        row |= {"rubric": rubric.instructions, "score_levels_table": _scale(rubric.scale)}
     return row
 
 
-def _scale(levels: Iterable[ScoreLevel]) -> str:
-    return "\n".join(f"{level.score}: {level.label}" for level in levels)
+def _scale(scale: Scale) -> str:
+    return "\n".join(f"{scale.said(score)}: {when}" for score, when in scale.due.items())
 
 
 def _planned(case: Case) -> str:

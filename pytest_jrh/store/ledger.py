@@ -53,7 +53,7 @@ from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.sources.tables import guarded
 from pytest_jrh.stats.baseline import Baseline, Scope, tolerated, update
-from pytest_jrh.store.records import case_digest, change_answers, content_digest, record_line
+from pytest_jrh.store.records import case_digest, content_digest, in_words, record_line
 
 _FORMAT = 3
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
@@ -71,15 +71,8 @@ def line_data(line: CaseResult | JudgeLine) -> Json:
     adapter = _lines(type(line))  # type: ignore[arg-type]
     values: Json = adapter.dump_python(line, mode="json", exclude_defaults=True)
     if isinstance(line, CaseResult) and line.answers:
-        change_answers(_places(values), line.scale.said)
+        values = in_words(values, line.scale)
     return {"format": _FORMAT, **values}
-
-
-def _places(line: Json) -> list[tuple[Json, str]]:
-    """Where answers stand in the values of a line."""
-    extra = line.get("extra", {})
-    of_rejected, of_probe = extra.get("rejected", {}), extra.get("probe", {})
-    return [(line, "label"), (line, "scores"), (of_rejected, "expected"), (of_probe, "base_scores")]
 
 
 def ledger_line(
@@ -111,13 +104,30 @@ def result_from(text: str | bytes) -> CaseResult:
     if any(mark in data for mark in (b'"answers":"|', b'"answers": "|', b'|n/a"')):
         # What is no line stays as it is, and so does a word that is not on offer.
         with contextlib.suppress(ValueError, AttributeError, TypeError):
-            line = json.loads(data)
-            scale = scale_of_line(line["answers"], None)
-            codes = dict(zip(scale.on_offer, scale.answers, strict=True))
-            change_answers(_places(line), lambda said: codes.get(said, said))
-            data = json.dumps(line).encode()
+            data = json.dumps(_in_codes(json.loads(data))).encode()
     result: CaseResult = _lines(CaseResult).validate_json(data)
     return result
+
+
+def _in_codes(line: Json) -> Json:
+    """The values of a line with the codes of answers, where these are words."""
+    scale = scale_of_line(line["answers"], None)
+    codes = dict(zip(scale.on_offer, scale.answers, strict=True))
+    extra = line.get("extra", {})
+    of_rejected, of_probe = extra.get("rejected", {}), extra.get("probe", {})
+    places = (
+        (line, "label"),
+        (line, "scores"),
+        (of_rejected, "expected"),
+        (of_probe, "base_scores"),
+    )
+    for values, key in places:
+        answer = values.get(key)
+        if isinstance(answer, list):
+            values[key] = [codes.get(said, said) for said in answer]
+        elif answer in codes:
+            values[key] = codes[answer]
+    return line
 
 
 def _line_from(data: bytes) -> CaseResult | JudgeLine:

@@ -485,7 +485,9 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
     """
     if cases.runs is None:
         return index
-    targets = {rubric.id: rubric.scale.targets for rubric in suite.rubrics}
+    targets = {}
+    for rubric in suite.rubrics:
+        targets[rubric.id] = [*map(rubric.scale.said, rubric.scale.targets)]
     entries = dict(index.entries)
     for case, (_, spec, *_) in index.entries.items():
         of_rubric = targets.get(spec.rubric_id, ())

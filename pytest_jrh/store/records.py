@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -33,7 +32,7 @@ from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.runs import AgentRun, Label, Rubric, Transcript
-from pytest_jrh.core.scales import Mode, Objective, Said, ScoreLevel, coded, scale_of
+from pytest_jrh.core.scales import Mode, Objective, Said, Scale, ScoreLevel, coded, scale_of
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import (
     ROLES,
@@ -236,20 +235,16 @@ def to_record(case: Case) -> Json:
     }
     record |= {key: value for key, value in optional.items() if value is not None}
     plain: Json = json_value(record)
-    verification = plain["perturbation"]["verification"] or {}
-    places = [(plain, "expected"), (verification, "score"), (plain.get("label", {}), "votes")]
-    change_answers(places, scale.said)
-    return plain
+    return in_words(plain, scale) if scale.line else plain
 
 
-def change_answers(places: Iterable[tuple[Json, str]], change: Callable[[Any], Any]) -> None:
-    """Change an answer, or a list of some, at each of these keys of values that has one."""
-    for values, key in places:
-        answer = values.get(key)
-        if isinstance(answer, list):
-            values[key] = [*map(change, answer)]
-        elif answer is not None:
-            values[key] = change(answer)
+def in_words(value: Any, scale: Scale) -> Any:
+    """JSON values with the words of answers in place of their codes."""
+    if isinstance(value, dict):
+        return {key: in_words(inner, scale) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [in_words(inner, scale) for inner in value]
+    return scale.said(value) if type(value) is int else value
 
 
 def stored_line(case: Case, redactor: Redactor) -> bytes:
@@ -369,8 +364,7 @@ def _generated_metadata(case: Case) -> Json:
     if not case.scale.is_ordered:
         return {**metadata, "agent_mode": kind.noun}
     word = "" if case.expected is None else case.scale.words.get(case.expected, "")
-    score = case.scale.said(case.expected)
-    return {**metadata, "target_score": score, "score_descriptor": word}
+    return {**metadata, "target_score": case.expected, "score_descriptor": word}
 
 
 # Of `edits: acts`: other records are as they were before there was such a thing.
@@ -388,12 +382,9 @@ def _fields(value: Edit | PlanStep | Verification) -> Json:
 
 def _rubric(rubric: Rubric) -> Json:
     described: Json = {"id": rubric.id, "instructions": rubric.instructions}
-    if rubric.score_levels:
-        described["score_levels"] = rubric.score_levels
-    if rubric.classes:
-        described["classes"] = rubric.classes
-    if rubric.not_applicable:
-        described["not_applicable"] = rubric.not_applicable
+    for name in ("score_levels", "classes", "not_applicable"):
+        if value := getattr(rubric, name):
+            described[name] = value
     return described
 
 

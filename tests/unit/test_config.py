@@ -275,13 +275,13 @@ def test_score_targets_are_a_list_or_text(folder: Folder, targets: object) -> No
     assert folder.load(data).tests[0].targets == {"kind": (0, 2)}
 
 
-def test_a_score_target_outside_the_scale_names_the_range(folder: Folder) -> None:
+def test_a_score_target_outside_the_scale_names_the_scores(folder: Folder) -> None:
     folder.rubrics(ORDINAL_RUBRIC)
     data = ordinal()
     data[AGENT] = {"score_targets": [1, 7]}
     problem = folder.problem(data)
     assert problem.key == f"{AGENT}.score_targets"
-    assert problem.message == 'got 7; the scores of the rubric "kind" go from 0 to 3'
+    assert problem.message == "got 7; the answers are 0 (0!), 1 (1!), 2 (2!), 3 (3!)"
 
 
 def test_how_far_off_is_right_is_the_configs_else_the_scales(folder: Folder) -> None:
