@@ -17,7 +17,7 @@ import numpy.typing as npt
 from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult, most_frequent
-from pytest_jrh.core.scales import BINARY, Scale, numbered
+from pytest_jrh.core.scales import BINARY, Scale, classed, numbered
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.changes import is_better, set_changes
@@ -52,17 +52,20 @@ class Suite(NamedTuple):
     """As many satisfied cases as violations, which take turns under the rubrics of a run.
 
     With a `width` they are judged on a scale from 0 to that. A probe has changed `probed` cases
-    more.
+    more. With `classes` there are so many cases of each, the second in the place of violations.
     """
 
     violations: int
     rubrics: int
     width: int = 0
     probed: int = 0
+    classes: int = 0
 
     @property
     def scale(self) -> Scale:
         """The answers on offer."""
+        if self.classes:
+            return classed(tuple((f"class {number}", "") for number in range(self.classes)))
         return numbered(0, self.width) if self.width else BINARY
 
     @property
@@ -71,6 +74,8 @@ class Suite(NamedTuple):
         cases = counted(self.violations, "violation")
         if self.width:
             cases = f"{2 * self.violations} cases on 0-{self.width}"
+        if self.classes:
+            cases = f"{self.classes} classes of {self.violations} cases"
         text = f"{cases}, {counted(self.rubrics, 'rubric')}"
         return f"{text}, {self.probed} of a probe" if self.probed else text
 
@@ -100,10 +105,14 @@ class Cases:
 @lru_cache(maxsize=64)
 def cases_of(suite: Suite) -> Cases:
     """The cases of a suite, made once for all of its sessions."""
-    violations, rubrics, width, probed = suite
+    violations, rubrics, width, probed, classes = suite
     places = np.array([*range(violations)] * 2 + [*range(probed)])
     labels = np.repeat([1, 0, 1], [violations, violations, probed])
     tests = np.repeat([_VIOLATED, _SATISFIED, _PROBE], [violations, violations, probed])
+    if classes:
+        places = np.arange(classes * violations)
+        labels, tests = places % classes, np.repeat([_SATISFIED], len(places))
+    codes = suite.scale.answers
     if width:
         labels = np.random.default_rng(0).integers(0, width + 1, len(places))
     results = []
@@ -115,7 +124,13 @@ def cases_of(suite: Suite) -> Cases:
             spec = replace(spec, target_score=label)
         result = case_result(spec, None, judge_digest="a" * 64)
         results.append(
-            replace(result, label=label, within=suite.scale.within, case_digest="d" * 64)
+            replace(
+                result,
+                label=codes[label] if classes else label,
+                answers=suite.scale.line,
+                within=suite.scale.within,
+                case_digest="d" * 64,
+            )
         )
     # A session has its cases in order of their ids.
     order = sorted(range(len(results)), key=lambda number: results[number].case_id)
@@ -243,12 +258,24 @@ def _verdicts(
 ) -> Scores:
     labels = cases.labels[:, None]
     turned = (rng.random((len(labels), repeats)) < flicker).astype(int)
+    if cases.suite.classes:
+        return _classes(rng, cases, wrong[:, None], turned)
     if not cases.suite.width:
         scores: Scores = labels ^ wrong[:, None] ^ turned
         return scores
     by = turned * _step(cases) * rng.choice([-1, 1], turned.shape)
     levels: Scores = np.clip(labels + wrong[:, None] + by, 0, cases.suite.width)
     return levels
+
+
+def _classes(rng: np.random.Generator, cases: Cases, wrong: Scores, turned: Scores) -> Scores:
+    """A wrong verdict is of one other class, a turned one of any."""
+    most = cases.suite.classes
+    other = 1 + cases.runs[:, None] % (most - 1)
+    any_other = rng.integers(1, most, turned.shape)
+    places = (cases.labels[:, None] + wrong * other + turned * any_other) % most
+    codes: Scores = np.array(cases.suite.scale.answers)[places]
+    return codes
 
 
 class Cell(NamedTuple):
@@ -455,6 +482,22 @@ def scale_cells() -> list[Cell]:
     return cells
 
 
+def class_cells() -> list[Cell]:
+    """Classes, as good as before, and one of four that has lost 20 points."""
+    cells = []
+    for classes, flicker, repeats in product((3, 4, 8), (0.02, 0.05), (1, 3)):
+        suite, both = Suite(50, 1, classes=classes), (repeats, repeats)
+        for question in _UNCHANGED:
+            what, limits = f"classes, unchanged, {question}", (6, None)
+            cells.append(Cell(what, suite, question, unchanged, flicker, *both, limits))
+        what, draw = "classes, neutral 2.5%", partial(neutral, share=0.025)
+        cells.append(Cell(what, suite, "changed", draw, flicker, *both, (_MOST_FAILS, None)))
+    what, draw = "one of four classes lost 20 points", partial(lost, share=0.2)
+    suite = Suite(50, 1, classes=4)
+    cells.append(Cell(what, suite, "changed", draw, 0.02, 3, 3, (None, 85), "least"))
+    return cells
+
+
 def probe_cells() -> list[Cell]:
     """A probe with lines in the baseline, and one that newly turns 30 of 100 verdicts."""
     cells = []
@@ -545,7 +588,7 @@ def _table(pool: Executor) -> tuple[str, list[Check]]:
 
 
 def _others(pool: Executor) -> tuple[str, list[Check]]:
-    parts = (other_cells(), another_cells(), scale_cells(), probe_cells())
+    parts = (other_cells(), another_cells(), scale_cells(), class_cells(), probe_cells())
     cells = [cell for of_part in parts for cell in of_part]
     found = _simulated(pool, cells)
     alike: dict[tuple[str, str], list[int]] = {}

@@ -116,6 +116,14 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         help="with --threshold: the share that may be wrong of what the judge decides alone "
         "(default: 0.05)",
     )
+    numbers.add_argument(
+        "--classes",
+        metavar="A,B,...",
+        type=_classes,
+        default=(),
+        help="the answers, where they are words or numbers without an order, such as "
+        "first,second,tie (words that are the same in labels and verdicts need none)",
+    )
     of_scale = "the scores of an ordinal scale, such as 1-5"
     numbers.add_argument("--scale", metavar="LOW-HIGH", type=scale, help=of_scale)
     check.add_argument(
@@ -204,8 +212,9 @@ def _settings(options: argparse.Namespace) -> Json:
 
 def meanings(options: argparse.Namespace) -> Json:
     """What options say that words, and ones of columns, mean."""
-    if options.one and options.scale:
-        raise InputError("has no meaning with --scale", key="--one")
+    for name in ("scale", "classes"):
+        if options.one and getattr(options, name, None):
+            raise InputError(f"has no meaning with --{name}", key="--one")
     by_option: Json = {}
     for name in ("map", "one"):
         by_option[name] = {}
@@ -244,6 +253,10 @@ def scale(text: str) -> tuple[int, int]:
     return low, high
 
 
+def _classes(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
 def _share(text: str) -> float:
     try:
         share = float(text)
@@ -271,6 +284,8 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
 
 def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     """What was taken for what, and what was left out."""
+    from pytest_jrh.cli.table_scale import scale_lines
+
     table, scale = checked.table, checked.table.values.scale
     yield _columns_line(table, baseline, has_labels=checked.labels is None)
     for second_file in (checked.labels, checked.earlier):
@@ -280,6 +295,7 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield f"scores from {scale.scores[0]} to {scale.scores[-1]}"
     elif words := "; ".join(_words(checked)):
         yield words
+    yield from scale_lines(checked.session.verdicts, scale)
     if strangers := table.values.strangers():
         yield f"--map: no label or verdict is {listed(strangers)}"
     for column in table.values.of_numbers:
@@ -287,7 +303,8 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield f"numbers of {column}: the probability of {event}"
     if checked.unlabelled and checked.judge_names:
         count = counted(len(checked.unlabelled), "case")
-        but = "" if scale.is_ordered else f" but how many are {scale.classes[0].word}"
+        has_two = scale.aim("fail") is not None
+        but = f" but how many are {scale.classes[0].word}" if has_two else ""
         yield f"{count} without a label: in no figure below{but}."
     alone = sum(case.label is not None and not case.given for case in table.cases.values())
     if alone and checked.judge_names:
@@ -322,7 +339,9 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
 
 def _words(checked: CheckedTable) -> Iterator[str]:
     """Which words were taken for which score."""
-    for score, meaning in sorted(checked.table.values.scale.words.items()):
+    scale = checked.table.values.scale
+    for score in scale.answers:
+        meaning = scale.words[score]
         words = [word for word in checked.table.values.meanings.get(score, ()) if word != meaning]
         if words:
             yield f"{listed(words, _MOST_WORDS)} = {meaning}"

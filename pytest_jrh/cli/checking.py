@@ -5,13 +5,14 @@ config, model or recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_jrh.cli.table_results import TableResults
+from pytest_jrh.cli.table_scale import answer_columns, table_scale
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import Fields, shown
 from pytest_jrh.core.errors import InputError
@@ -62,15 +63,15 @@ class CheckSettings:
     `annotator` is who gave the label of a row, and `settled` a label that wins. `labels` is the
     file with what people said, where that is another one. `map` gives scores for words, `one` says
     what 1 means (`ONES`), of all columns or by their names, whatever these say, and `scale` is the
-    lowest and the highest score of levels, None without any, of which `within` so many a verdict
-    may be off and is still right. From a `threshold` on a verdict, a number from
-    0 to 1, is a 1; `error` is how much may be wrong of what a judge decides alone. `baseline` is a
-    column, a judge of a table in long form, or a file; empty for none, and then the others decide
-    nothing. What is UNCLEAR passes or fails as `unclear` says; where it says nothing, what is
-    unclear about a change fails. `common` compares the cases alone that both have; `same_judge`
-    says that the baseline is of the same judge, whatever it is called. `by` is one or several
-    columns, such as a category, for each of whose values figures are shown; with `gate_by` these
-    slices decide, too.
+    lowest and the highest score of levels, None without any; `classes` are answers without an
+    order. Of levels a verdict may be `within` so many off and is still right. From a `threshold` on
+    a verdict, a number from 0 to 1, is a 1; `error` is how much may be wrong of what a judge
+    decides alone. `baseline` is a column, a judge of a table in long form, or a file; empty for
+    none, and then the others decide nothing. What is UNCLEAR passes or fails as `unclear` says;
+    where it says nothing, what is unclear about a change fails. `common` compares the cases alone
+    that both have; `same_judge` says that the baseline is of the same judge, whatever it is called.
+    `by` is one or several columns, such as a category, for each of whose values figures are shown;
+    with `gate_by` these slices decide, too.
     """
 
     label: str | Sequence[str] = ""
@@ -86,6 +87,7 @@ class CheckSettings:
     map: Fields = field(default_factory=dict)
     one: str | Mapping[str, str] = ""
     scale: tuple[int, int] | None = None
+    classes: Sequence[str] = ()
     within: int | None = None
     threshold: float | None = None
     error: float = ERROR
@@ -213,16 +215,29 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         named += [(role, "") for role in OF_PEOPLE]
     columns = choose_columns(table, named, needed, is_alone=labels is None and earlier is None)
     # Rows become cases, and those of several files are joined.
-    scale = BINARY if how.scale is None else numbered(*how.scale, how.within)
+    answers = [*answer_columns(table, columns)]
+    changed: Collection[str] = ()
+    if labels is not None:
+        labels, changed = labels_for(labels, table, columns.case)
+        label_columns = choose_columns(labels, how.named(), ("label",))
+        answers += answer_columns(labels, label_columns)
+    if earlier is not None:
+        earlier_columns = choose_columns(earlier, named, ("verdict",))
+        answers += answer_columns(earlier, earlier_columns)
     mapping = {as_word(word): value for word, value in how.map.items()}
+    scale = BINARY
+    if how.scale is not None:
+        scale = numbered(*how.scale, how.within)
+    if how.threshold is None:
+        scale = table_scale(answers, mapping, how.classes, how.scale and scale)
     values = Values(mapping, scale, how.ones, how.threshold)
     checked = cases_of(table, columns, values)
+    checked.changed = changed
     if labels is not None:
-        labels, checked.changed = labels_for(labels, table, columns.case)
-        labelled = cases_of(labels, choose_columns(labels, how.named(), ("label",)), values)
+        labelled = cases_of(labels, label_columns, values)
         add_labels(checked, labelled)
     if earlier is not None:
-        before = cases_of(earlier, choose_columns(earlier, named, ("verdict",)), values)
+        before = cases_of(earlier, earlier_columns, values)
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (checked.columns.baseline, *checked.judges):
         message = f"{shown(baseline)} is no column, and no such file"

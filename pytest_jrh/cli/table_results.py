@@ -67,12 +67,12 @@ class TableResults(Sequence[CaseResult]):
         self._earlier_table, self._judges_before = earlier, before
         self._rows_before: dict[str, int] = {}
         self.rows: list[tuple[TableCase, str]] = []
-        is_ordered = table.values.scale.is_ordered
+        has_two = table.values.scale.aim("fail") is not None
         for judge in judges:
             for case in table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row.
-                is_rated = not is_ordered and case.given.get(judge)
+                is_rated = has_two and case.given.get(judge)
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
         self._slices = table_slices(table.table, table.columns)
@@ -165,7 +165,7 @@ class TableResults(Sequence[CaseResult]):
         now = self.table.cases.get(key)
         label_now = earlier.label if now is None else now.label
         has_left = label_now is None and key.case in self.table.changed
-        is_level = self.table.values.scale.is_ordered
+        is_level = self.table.values.scale.aim("fail") is None
         if not scores or (is_level and label_now is None and not has_left):
             return None
         label = earlier.label

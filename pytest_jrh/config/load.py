@@ -431,13 +431,20 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
             name, of_suite = converted.kind(kind), listed(map(converted.kind, kinds))
             message = f"got {shown(name)}, which is not in {key_of_kinds} ({of_suite})"
             yield Mistake(key, message, f"add {name} to {key_of_kinds}")
-    limits, needed, instead = ["max_error"], "ordinal", "set gate.min_accuracy"
-    if mode == "ordinal":
-        limits, needed, instead = ["min_recall", "max_false_alarms"], "binary", "set gate.max_error"
-    for limit in limits:
-        if getattr(gate, limit) is not None:
-            message = f"is about {needed} judges, and this suite is {mode}"
+    instead = "set gate.max_error" if mode == "ordinal" else "set gate.min_accuracy"
+    for limit, modes in _MODES_OF_LIMITS.items():
+        # Of single classes there may be n/a on any scale.
+        is_of_classes = isinstance(getattr(gate, limit), dict)
+        if getattr(gate, limit) is not None and not is_of_classes and mode not in modes:
+            message = f"is about {modes[0]} judges, and this suite is {mode}"
             yield Mistake(("gate", limit), message, instead)
+
+
+_MODES_OF_LIMITS = {
+    "max_error": ("ordinal",),
+    "min_recall": ("binary", "classes"),
+    "max_false_alarms": ("binary",),
+}
 
 
 def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:

@@ -365,8 +365,12 @@ class GateRules(ConfigSection):
     """How much a judge may lose since the baseline: of the violated cases, of the satisfied ones,
     and of any rubric twice as much; of an ordinal judge as a share of its scale. FAIL where more is
     lost, and more than chance explains."""
-    min_recall: Share | None = None
-    """The share of the violations that a judge must find."""
+    min_recall: Annotated[
+        Share | dict[Text, Share] | None,
+        Takes("a number from 0 to 1, or a mapping of classes to such numbers"),
+    ] = None
+    """The share of the violations that a judge must find, where answers are classes of the cases of
+    each; of single ones, n/a among them, `{tie: 0.9, n/a: 0.8}`."""
     max_false_alarms: Share | None = None
     """The share of the satisfied cases that a judge may call violated."""
     min_accuracy: Share | None = None

@@ -175,7 +175,7 @@ class Disagreement(JrhError):
 
     def __init__(self, result: CaseResult) -> None:
         self.result = result
-        super().__init__(f"expected {result.label}, the judge gave {result.scores_text}")
+        super().__init__(f"expected {result.label_text}, the judge gave {result.scores_text}")
 
 
 @contextlib.contextmanager

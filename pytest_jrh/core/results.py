@@ -14,7 +14,7 @@ from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import CaseSpec, HumanReview
 from pytest_jrh.core.runs import LabelSource, Slices
-from pytest_jrh.core.scales import CaseClass, Said, Scale, scale_of_line
+from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, Said, Scale, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
 
 
@@ -224,6 +224,17 @@ class CaseResult:
         return self.scale.class_of(self.label)
 
     @property
+    def mistake(self) -> str:
+        """What its verdict is called, if it is wrong."""
+        of_class = self.case_class
+        return "wrong" if of_class is None or self.is_passed_over else of_class.mistake
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether it is satisfied and called n/a, which is no false alarm."""
+        return self.score == NOT_APPLICABLE and self.label == self.scale.aim("pass")
+
+    @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of all repeats; of a case without a verdict those before the one that failed."""
         return tuple(map(Verdict, self.scores, self.reasons))
@@ -266,6 +277,11 @@ class CaseResult:
     def flickers(self) -> bool:
         """Whether the judge gave the case different scores."""
         return len(set(self.complete_scores)) > 1
+
+    @property
+    def label_text(self) -> str:
+        """The right answer as files have it."""
+        return str(None if self.label is None else self.scale.said(self.label))
 
     @property
     def scores_text(self) -> str:

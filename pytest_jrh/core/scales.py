@@ -182,6 +182,11 @@ class Scale:
         return not self.is_ordered and len(self.classes) == 2  # noqa: PLR2004 - two
 
     @property
+    def has_classes(self) -> bool:
+        """Whether answers are neither levels nor a violation or none."""
+        return not self.is_ordered and self.aim("fail") is None
+
+    @property
     def targets(self) -> tuple[int | None, ...]:
         """What cases are made for: each level, or each answer with a name of its own, the best one
         last; and else what the objective of a test is about.

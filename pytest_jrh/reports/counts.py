@@ -6,24 +6,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_jrh.core import frozen, grouped_by
-from pytest_jrh.core.scales import CaseClass
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.results import most_frequent
+from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ORDINAL, CaseClass
+from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
+from pytest_jrh.stats.classes import FALSE_ALARMS, PASSED_OVER, called
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import Bools, Verdicts
 
 # So many rows still fit a glance.
 _MOST_ROWS = 8
 _MOST_SLICES = 5
 _ALL = "all"
+_MOST_OTHERS = 2
+# Of one judge each is a row.
+_MOST_CLASSES = 4
 # Of shares in bars: what a sum in another order, or on another machine, leaves as it is.
 _DIGITS = 6
 
@@ -55,14 +62,16 @@ class Share(NamedTuple):
 
 @frozen
 class _Counts:
-    """What a judge gets wrong in the cases of a rubric, of a level, or of all, by class; there is a
-    `bias` where answers are levels.
+    """What a judge gets wrong in the cases of a rubric, of a level, of a class, or of all, by kinds
+    of mistakes, which are called as those of a class; there is a `bias` where answers are levels,
+    and where they are classes the `others` that a judge names instead.
     """
 
     name: str
     about: tuple[str, str, str]
     shares: Mapping[CaseClass, Share]
-    bias: Estimate | None
+    bias: Estimate | None = None
+    others: str = ""
 
     @property
     def worst(self) -> float:
@@ -96,7 +105,12 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
         is_alone = section.total.counts.n == 1 and session.decisions
         if bars or (section.total.counts.disagree and not is_alone):
             first = "level" if section.scale.is_ordered else "rubric"
-            yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows)
+            is_one_rubric_of_classes = len(rows) == 1 and section.scale.has_classes
+            if not is_one_rubric_of_classes:
+                yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows)
+            if section.scale.has_classes:
+                of_classes = sorted(_class_rows(section, compared), key=lambda row: -row.worst)
+                yield _counts_table("class", of_classes)
         elif not is_alone:
             yield Sentence(total.sentence)
     if probes and (bars or len(judged) != 1):
@@ -116,7 +130,7 @@ def slice_tables(session: Session, suite: str) -> Iterator[Table]:
             rows = []
             for statistics in of_key.rubrics:
                 of_slice = compared.shared(statistics.judged)
-                counts = _counts(statistics.name, section, statistics, of_slice)
+                counts = _counts(statistics.name, section, statistics, of_slice, _MOST_CLASSES)
                 rows.append(replace(counts, about=(suite, section.judge, "")))
             if section.total.counts.disagree:
                 first = f"{key} [{section.judge}]" if len(judged) > 1 else key
@@ -145,27 +159,89 @@ def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Cou
     judged = section.total.judged
     scores = section.total.matrices[section.scale.name].labels
     about = (section.suite, section.judge, "")
-    [of_class] = section.scale.classes
+    of_class = section.scale.classes[0]
     for level, verdicts in sorted(judged.grouped("label").items()):
         of_level = compared.where(compared.label.equals(level))
         shares = {of_class: _share(accuracy_of(verdicts).complement(), of_level)}
-        yield _Counts(f"level {level}", about, shares, bias_of(verdicts, scores))
+        name = NO_SUCH if level == NOT_APPLICABLE else f"level {level}"
+        yield _Counts(name, about, shares, bias_of(verdicts, scores))
+
+
+def _class_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Counts]:
+    """The classes of a judge's scale."""
+    statistics, about = section.total, (section.suite, section.judge, "")
+    for of_class in section.scale.classes:
+        wrong = statistics.mistakes(of_class)
+        is_of_class = statistics.judged.label.equals(of_class.answer)
+        answers = called(statistics.judged.where(is_of_class & statistics.judged.wrong))
+        others = listed([f"{word} {number:,}" for word, number in answers.items()], _MOST_OTHERS)
+        share = _share(wrong, compared.where(compared.label.equals(of_class.answer)))
+        if wrong.n:
+            yield _Counts(one_line(of_class.word), about, {_WRONG: share}, others=others or NONE)
+
+
+_WRONG = replace(
+    ORDINAL.classes[0],
+    mistakes="wrong",
+    tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, 'case')} wrong",
+)
+"""All mistakes, of whatever class."""
 
 
 def _counts(
-    name: str, section: figures.Section, statistics: Statistics, compared: Verdicts
+    name: str,
+    section: figures.Section,
+    statistics: Statistics,
+    compared: Verdicts,
+    most_classes: int = 0,
 ) -> _Counts:
+    """What a judge gets wrong in these cases; of classes, where there are no more than so many, in
+    the cases of each.
+    """
     about = (section.suite, section.judge, statistics.rubric)
+    scale = statistics.scale
     shares = {}
-    for of_class in statistics.scale.classes:
-        of_cases = compared.where(compared.case_class.equals(of_class))
-        shares[of_class] = _share(statistics.mistakes(of_class), of_cases)
+    classes = scale.classes
+    if scale.is_ordered:
+        classes = classes[:1]
+    elif scale.has_classes:
+        shares[_WRONG] = _share(statistics.accuracy.complement(), compared)
+        classes = classes if len(classes) <= most_classes else ()
+    for of_class in classes:
+        wrong, of_cases = statistics.mistakes(of_class), compared
+        if not scale.is_ordered:
+            of_cases = compared.where(compared.case_class.equals(of_class))
+        was_none = of_cases.before.each(_is_no_such)
+        if of_class.figure != FALSE_ALARMS or PASSED_OVER not in statistics.figures:
+            shares[of_class] = _share(wrong, of_cases)
+            continue
+        shares[of_class] = _share(wrong, of_cases, was_none)
+        passed_over = _passed_over(of_class)
+        shares[passed_over] = _share(statistics.figures[PASSED_OVER], of_cases, ~was_none)
     return _Counts(name, about, shares, statistics.figures.get("bias"))
 
 
-def _share(wrong: Estimate, compared: Verdicts) -> Share:
-    """What is wrong beside what was so before."""
-    return Share(wrong, int((~compared.was_right).sum()) if len(compared) else None)
+@lru_cache(maxsize=16)
+def _passed_over(of_class: CaseClass) -> CaseClass:
+    """Cases of a class that are called n/a, which is no false alarm."""
+    title = f"{of_class.word}, called {NO_SUCH}"
+    return replace(
+        of_class, mistakes=title, tally=lambda wrong, cases: f"{title}: {wrong:,} of {cases:,}"
+    )
+
+
+def _is_no_such(before: Sequence[int] | None) -> bool:
+    return most_frequent(before or ()) == NOT_APPLICABLE
+
+
+def _share(wrong: Estimate, compared: Verdicts, others: Bools | None = None) -> Share:
+    """What is wrong beside what was so before, without what were mistakes of `others`' kind."""
+    if not len(compared):
+        return Share(wrong)
+    was_wrong = ~compared.was_right
+    if others is not None:
+        was_wrong &= ~others
+    return Share(wrong, int(was_wrong.sum()))
 
 
 def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
@@ -173,11 +249,14 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
     case of has no column.
     """
     columns = []
-    for of_class in rows[0].shares:
+    kinds: dict[CaseClass, None] = {}
+    for row in rows:
+        kinds |= dict.fromkeys(row.shares)
+    for of_class in kinds:
         cells, before = [], []
         is_changed = False
         for row in rows:
-            share = row.shares[of_class]
+            share = row.shares.get(of_class, Share(Estimate()))
             cells.append(share.cell)
             before.append(Cell(NONE if share.before is None else f"{share.before:,}"))
             is_changed = is_changed or share.before not in (None, share.wrong.count)
@@ -186,6 +265,7 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
             columns.append(("before", before))
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
     columns.append(("bias", biases))
+    columns.append(("judged as", [Cell(row.others) for row in rows if row.others]))
     titles, shown = [], []
     for title, cells in columns:
         if any(cell.text != NONE for cell in cells):
@@ -210,7 +290,8 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
     rows = []
     for section in sorted(judged, key=place):
         compared = _compared(session, section)
-        rows.append(_counts(section.judge or section.label, section, section.total, compared))
+        name = section.judge or section.label
+        rows.append(_counts(name, section, section.total, compared, _MOST_CLASSES))
     return _counts_table("judge", rows)
 
 

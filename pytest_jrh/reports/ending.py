@@ -7,6 +7,7 @@ Nothing here knows pytest, so that what several machines ran ends as what one ra
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -497,9 +498,17 @@ def _update_baseline(
             limits = proposed_limits(session.of_suite(run.name))
             if limits and not run.suite.gate.has_limits:
                 config = f"{run.name}'s config" if len(runs) > 1 else "the config"
-                keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())
+                keys = ", ".join(f"{key}: {_limit_text(value)}" for key, value in limits.items())
                 done.append(f"Add to {config}, two cases from these figures: gate: {{{keys}}}")
     return done, ()
+
+
+def _limit_text(limit: float | Mapping[str, float]) -> str:
+    """A limit as a config has it, of several classes those of each."""
+    if not isinstance(limit, Mapping):
+        return f"{limit:g}"
+    of_classes = [f"{json.dumps(word)}: {share:g}" for word, share in limit.items()]
+    return f"{{{', '.join(of_classes)}}}"
 
 
 def ending_lines(

@@ -22,6 +22,7 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.annotators import People
+from pytest_jrh.stats.classes import PASSED_OVER, recall_key
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
@@ -119,7 +120,8 @@ def statistics_data(statistics: Statistics) -> Json:
             "flickering": flicker.count,
             "interval": bounds_data(flicker),
         },
-        **{scale.name: _scale_data(statistics, scale) for scale in (BINARY, ORDINAL)},
+        **dict.fromkeys((BINARY.name, ORDINAL.name)),
+        **{name: _scale_data(statistics, scale) for name, scale in statistics.scales.items()},
     }
 
 
@@ -209,22 +211,30 @@ def _with_intervals(items: Sequence[tuple[str, Any]]) -> Json:
     return _rate(Estimate(**values)) if "why" in values else values
 
 
-def _scale_data(statistics: Statistics, scale: Scale) -> Json | None:
-    matrix = statistics.matrices.get(scale.name)
-    if matrix is None:
-        return None
-    figures, intervals = {}, {}
+def _scale_data(statistics: Statistics, scale: Scale) -> Json:
+    """The figures of one kind of scale; the recalls of its classes are by their words."""
+    matrix = statistics.matrices[scale.name]
+    figures: Json = {}
+    intervals: Json = {}
     for column in COLUMNS:
-        if column.ordered != scale.is_ordered:
+        if scale.name not in column.scales:
             continue
         estimate = statistics.figures[column.key]
         data = share_data if column.kind == "share" else _figure
         figures[column.key] = data(estimate)
         intervals[column.key] = bounds_data(estimate)
-    confusion = fields_of(matrix, "labels", "counts")
+    recalls = {of.word: statistics.figures[recall_key(of)] for of in scale.classes if not of.figure}
+    if recalls:
+        figures["recalls"] = {word: share_data(share) for word, share in recalls.items()}
+        intervals["recalls"] = {word: bounds_data(share) for word, share in recalls.items()}
+    passed_over = statistics.figures.get(PASSED_OVER)
+    if passed_over is not None and scale.name == BINARY.name:
+        figures[PASSED_OVER] = share_data(passed_over)
+        intervals[PASSED_OVER] = bounds_data(passed_over)
+    confusion = {"labels": [*map(scale.said, matrix.labels)], "counts": matrix.counts}
     of_scale: Json = {"confusion_matrix": confusion, **figures, "intervals": intervals}
     if scale.is_ordered:
-        of_scale["within"] = statistics.scale.within
+        of_scale["within"] = scale.within
     return of_scale
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import NOT_APPLICABLE, Scale
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import MOST_ON_PAGE, Line, ReadFirst, WorstCase
 from pytest_jrh.reports.case_facts import asked_and_answered, label_basis, score_name
@@ -151,15 +152,17 @@ def worst_verdicts(session: Session) -> Verdicts:
         [case_id not in news for case_id in wrong.ids],
         [case_id in flickered for case_id in wrong.ids],
         certainty,
-        -wrong.kinds("score", "label").each(_distance, int),
+        -wrong.kinds("scale", "score", "label").each(_distance, int),
         -wrong.made.sizes,
         wrong.kinds("answers", "label").each(lambda kind: kind[0].count(kind[1]), int),
     )
 
 
-def _distance(kind: tuple[int | None, int]) -> int:
-    score, label = kind
-    return 1 if score is None else abs(score - label)
+def _distance(kind: tuple[Scale, int | None, int]) -> int:
+    scale, score, label = kind
+    if score is None or not scale.is_ordered or NOT_APPLICABLE in (score, label):
+        return 1
+    return abs(score - label)
 
 
 def worst_cases(session: Session, most: int = MOST_ON_PAGE) -> ReadFirst | None:
@@ -195,7 +198,10 @@ def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:
 
 def _mistake(result: CaseResult) -> str:
     """What kind of mistake a wrong verdict is."""
-    of_class = result.case_class
-    if of_class is None or result.scale.is_ordered or result.repeated:
-        return f"gave {result.scores_text}, right is {result.label}"
-    return of_class.mistake
+    is_said = result.scale.has_two or result.mistake != "wrong"
+    if result.repeated or not is_said:
+        gave, right = result.scores_text, result.label_text
+        if not (result.repeated or result.scale.is_ordered or result.score is None):
+            gave, right = map(result.scale.word, (result.score, result.label or 0))
+        return f"gave {gave}, right is {right}"
+    return result.mistake

@@ -332,8 +332,7 @@ class SessionCases:
         if "disagree" in outcomes:
             if first.spec.derived:
                 return "turned"
-            of_class = first.case_class
-            return "wrong" if of_class is None else of_class.mistake
+            return _first_wrong(results).mistake
         if outcomes & {*UNSCORED, "no_case", "generated"}:
             return "not judged"
         return "right" if "agree" in outcomes else "no label"

@@ -227,21 +227,28 @@ def pairs_table(first: str, pairs: Iterable[JudgePair]) -> Table:
 
 
 # A table of more columns is read by nobody; the JSON report has it.
-_MOST_LEVELS = 20
+_MOST_ANSWERS = 21
 
 
 def more_figures(section: figures.Section) -> Iterator[Block]:
-    """The confusion matrix of a judge over all its cases, and why figures are missing, if any."""
-    matrix = section.total.matrix
-    if matrix is not None and matrix.n and len(matrix.labels) <= _MOST_LEVELS:
+    """The confusion matrix of a judge over all its cases, how many it finds of each class that has
+    no column of figures, and why figures are missing, if any.
+    """
+    matrix, said = section.total.matrix, section.scale.said
+    if matrix is not None and matrix.n and len(matrix.labels) <= _MOST_ANSWERS:
         rows = []
         # No judge gives what lies between two levels, as a median of people may.
         is_whole = [label % 1 == 0 for label in matrix.labels]
         for label, counts in zip(matrix.labels, matrix.counts, strict=True):
             cells = tuple(Cell(f"{count:,}") for count in compress(counts, is_whole))
-            rows.append(Row(str(label), cells))
-        titles = tuple(f"judge gave {label}" for label in compress(matrix.labels, is_whole))
+            rows.append(Row(str(said(label)), cells))
+        titles = tuple(f"judge gave {said(label)}" for label in compress(matrix.labels, is_whole))
         yield Table("right answer", titles, tuple(rows))
+    rows = []
+    for name, share in section.total.of_classes.items():
+        rows.append(Row(name, (Cell(share.fraction), figure(share))))
+    if rows:
+        yield Table("class", ("cases", "share"), tuple(rows))
     if missing := tuple(_missing(section)):
         yield Points(missing)
 

@@ -27,13 +27,13 @@ from pytest_jrh.core.values import (
 from pytest_jrh.sources.columns import CaseKey, Columns, Table, words_of
 from pytest_jrh.sources.results.scores import quoted
 
-_NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
+NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 _CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
 _LONGEST_WORD = 80
 # No name of a person, as these begin with no blank.
 _SETTLED = f" {SETTLED}"
-_NO_VALUES = ("", "nan", "null", "none")
+NO_VALUES = ("", "nan", "null", "none")
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 # What turns a name, and what it is no good to succeed in.
 _NEGATIONS = {"not", "no", "non", "never", "un", "attack", "jailbreak", "injection", "exploit"}
@@ -103,9 +103,9 @@ class Values:
         word = as_word(text)
         value = self.mapping.get(word, text)
         if as_word(value) in ("", CANNOT_TELL):
-            return None if word in _NO_VALUES else Verdict(None)
+            return None if word in NO_VALUES else Verdict(None)
         bare = number = None
-        if word not in self.mapping and not self.scale.is_ordered:
+        if word not in self.mapping and self._has_two:
             bare = BARE.get(word)
             if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
                 number = float(text)
@@ -135,9 +135,9 @@ class Values:
             return f"it is no word: name another column, --{role} COL"
         way = f"--map={shlex.quote(word)}" if word.startswith("-") else f"--map {shlex.quote(word)}"
         missing = f"{way}= counts it as missing"
-        if word.casefold() in _NO_VALUES:
+        if word.casefold() in NO_VALUES:
             return missing
-        if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
+        if is_verdict and self.threshold is not None and NUMBER.fullmatch(word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
         part = part_of(text)
         if part is not None:
@@ -145,17 +145,26 @@ class Values:
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
-            return f"say on what scale: --scale LOW-HIGH; {seen}"
-        if is_verdict and not self.scale.is_ordered and _SHARE.fullmatch(word):
+            text = f"say on what scale: --scale LOW-HIGH; {seen}"
+            return f"{text}; where they have no order, name all: --classes A,B,..."
+        if is_verdict and self._has_two and _SHARE.fullmatch(word):
             return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
-        if _NUMBER.fullmatch(word):
+        if NUMBER.fullmatch(word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
             return f"a score is a whole number: give each its own row, with a column {role}"
         if self.scale.is_ordered:
             return f"say its score: {way}=SCORE; {missing}"
-        ways = [f"{way}={score} ({word})" for score, word in sorted(self.scale.words.items())]
-        return f"say what it means: {' or '.join(ways)}; {missing}"
+        if not self._has_two:
+            return f"say which class it is: {way}=CLASS; {missing}"
+        ways = [f"{way}={score} ({self.scale.words[score]})" for score in self.scale.scores]
+        hint = f"say what it means: {' or '.join(ways)}; {missing}"
+        return f"{hint}; where answers are classes, name all: --classes A,B,..."
+
+    @property
+    def _has_two(self) -> bool:
+        """Whether answers are a violation or none."""
+        return self.scale.aim("fail") is not None
 
     def refuse_unclear(self, table: Table) -> None:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""

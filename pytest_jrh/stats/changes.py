@@ -16,13 +16,15 @@ import numpy.typing as npt
 
 from pytest_jrh.core.results import JudgeLine
 from pytest_jrh.core.runs import Slices
-from pytest_jrh.core.scales import CaseClass, Scale, off
+from pytest_jrh.core.scales import BINARY, CaseClass, Scale, off
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Baseline, short
+from pytest_jrh.stats.classes import GIVEN_NO_LEVEL, apart, called, mistakes_text
 from pytest_jrh.stats.distributions import t_quantile
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.rule import (
     ALL,
+    CLASS,
     DOUBT,
     EXCHANGES,
     FEWEST_RUNS,
@@ -108,6 +110,7 @@ def _changes_of(
     judge: str, verdicts: Verdicts, max_drop: float, asked: Asked
 ) -> Iterator[SetChange]:
     """The sets of one judge."""
+    verdicts = apart(verdicts)
     kinds = verdicts.kinds("scale", "label", "before", "answers")
     if any(len({*before}) > 1 or len({*now}) > 1 for _, _, before, now in kinds.names):
         asked = replace(asked, is_certain=False)
@@ -171,7 +174,7 @@ def _sets(groups: Sequence[Any]) -> dict[_Set, list[int]]:
     sets: dict[_Set, list[int]] = {}
     classes = {}
     for number, (variant, test, rubric, of_class, scale, slices) in enumerate(groups):
-        classes.update(dict.fromkeys(of_class.word for of_class in scale.classes))
+        classes.update(dict.fromkeys(map(_kind_of, scale.classes)))
         probe = test if variant else ""
         for of_set in _sets_of(probe, rubric, slices, of_class, is_ordered=scale.is_ordered):
             sets.setdefault(of_set, []).append(number)
@@ -181,6 +184,11 @@ def _sets(groups: Sequence[Any]) -> dict[_Set, list[int]]:
     # One rubric alone is all cases.
     shown = [of for of in in_order if of.kind != RUBRIC or rubrics[of.is_ordered] > 1]
     return {of_set: sets[of_set] for of_set in shown}
+
+
+def _kind_of(of_class: CaseClass) -> str:
+    """What the set of a class is called: a class of a user's may have any word."""
+    return of_class.word if of_class in BINARY.classes else CLASS
 
 
 def _sets_of(
@@ -195,7 +203,7 @@ def _sets_of(
     if is_ordered:
         yield _Set(SHIFT, rubric, None, is_ordered)
     elif of_class is not None:
-        yield _Set(of_class.word, "", of_class, is_ordered)
+        yield _Set(_kind_of(of_class), "", of_class, is_ordered)
     for kind, name in ((RUBRIC, rubric), *((SLICE, slice_name(*of)) for of in slices)):
         yield _Set(kind, name, None, is_ordered)
         if of_class is not None and not is_ordered:
@@ -272,6 +280,7 @@ def _change(
         lost=tuple(verdicts.ids[is_lost[codes]]),
         won=tuple(verdicts.ids[is_won[codes]]),
         right_before=int(verdicts.was_right.sum()),
+        answers=called(verdicts.where(is_lost[codes])),
         bound=largest_drop(losses, sizes),
     )
 
@@ -362,10 +371,11 @@ def _set_text(change: SetChange) -> str:
         was, now = change.before.mean * change.width, change.now.mean * change.width
         return f"is off by {now:.2f} levels on average, before by {was:.2f}"
     if change.net <= 0:
-        return f"is wrong in {_of_verdicts(change)} on {change.kind} cases"
+        return f"is wrong in {_of_verdicts(change)} on {change.case_word} cases"
     if change.of_class is None:
         return f"is newly wrong on {lost:,} of {counted(before, 'case')}"
-    return change.of_class.newly_wrong(lost, before)
+    text = change.of_class.newly_wrong(lost, before)
+    return mistakes_text(change.of_class, before, change.answers, text, "that it passed before")
 
 
 def _of_verdicts(change: SetChange) -> str:
@@ -392,7 +402,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     exclude.
     """
     classes = [of for of in sets if of.is_class]
-    cases = counted(sum(of.n for of in classes), "case")
+    cases = counted(sum(of.n for of in classes if of.of_class != GIVEN_NO_LEVEL), "case")
     numbers: Counter[str] = Counter()
     for of in classes:
         if of.of_class is not None and of.of_class.noun:
@@ -408,11 +418,15 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
         text = f"{is_or_are} as good as before on {of_both}"
     hidden: dict[str, SetChange] = {}
     for of in classes:
-        if of.bound > max(hidden[of.kind].bound if of.kind in hidden else 0, _ROUNDING):
-            hidden[of.kind] = of
+        kind = f"{of.kind} {of.case_word}"
+        if of.bound > max(hidden[kind].bound if kind in hidden else 0, _ROUNDING):
+            hidden[kind] = of
     if not hidden:
         return text
-    return f"{text}: up to {' and '.join(map(_bound_text, hidden.values()))} could hide"
+    # Of many classes those that may hide most.
+    widest = sorted(hidden.values(), key=lambda of: -of.bound)[:_MOST_NAMED]
+    bounds = [_bound_text(of) for of in hidden.values() if of in widest]
+    return f"{text}: up to {' and '.join(bounds)} could hide"
 
 
 def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen, grouped_by
-from pytest_jrh.core.scales import CaseClass
+from pytest_jrh.core.scales import CaseClass, as_level
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.changes import (
@@ -26,6 +26,7 @@ from pytest_jrh.stats.changes import (
     points,
     set_changes,
 )
+from pytest_jrh.stats.classes import called, mistakes_text
 from pytest_jrh.stats.comparison import CASE_CHANGED, NOT_IN_BASELINE, Comparison, missing_from
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa
@@ -431,7 +432,7 @@ def _grown(session: _Session) -> Iterator[Reason]:
             word: _NoPass = "UNCLEAR"
             if p_value < SURE and wrong >= FEWEST_LOST:
                 word = "FAIL"
-            kind = "new case" if of_class is None else f"new {of_class.word} case"
+            kind = "new case" if of_class is None else f"new {one_line(of_class.word)} case"
             text = (
                 f"{session.held.subject(judge)} is wrong on {wrong:,} of "
                 f"{counted(len(of_new), kind)}, and on {others:,} of {len(of_compared):,} that "
@@ -461,7 +462,7 @@ def _useless(session: _Session) -> Iterator[Reason]:
     if session.held.scope.deselected:
         return
     for judge, of_judge in session.counting.grouped("judge").items():
-        known, pairs = of_judge.answered
+        known, pairs = of_judge.paired
         if len(pairs) < 2:  # noqa: PLR2004 - a single case has one label, whatever the suite
             continue
         subject = session.held.subject(judge)
@@ -470,16 +471,18 @@ def _useless(session: _Session) -> Iterator[Reason]:
             yield from turned
             continue
         labels, answers = known.label.present(), {*map(int, pairs[:, 1])}
+        scale = known.scale.present()[0]
         text = ""
         if len(labels) == 1:
-            [label] = labels
+            label = scale.said(as_level(pairs[0, 0]))
             text = f"every label is {label}, so that a judge that always says {label} is right"
         elif len(answers) == 1:
             [answer] = answers
-            text = f"{subject} always says {known.scale.present()[0].kind.meant(answer)}"
+            text = f"{subject} always says {scale.kind.meant(answer)}"
         else:
             # As if no two cases shared a run; the lower bound alone is asked for, at 95%.
-            kappa = estimate_kappa(pairs, range(len(pairs)), 0.9)
+            known, pairs = of_judge.answered
+            kappa = estimate_kappa(pairs, range(len(pairs)), 0.9, is_ordered=known.is_ordered)
             if kappa.lower is None or kappa.lower <= 0:
                 text = f"{subject} is not shown to be better than chance"
         if text:
@@ -563,7 +566,8 @@ def _wrong_text(judged: Verdicts) -> str:
     for of_class in classes:
         cases = judged.where(judged.case_class.equals(of_class) & ~judged.derived)
         if number := len(cases.wrong_ids):
-            parts.append(of_class.wrong(number, len(cases)))
+            text, answers = of_class.wrong(number, len(cases)), called(cases.where(cases.wrong))
+            parts.append(mistakes_text(of_class, len(cases), answers, text))
     derived = judged.where(judged.derived)
     if number := len(derived.wrong_ids):
         parts.append(f"is turned by probes in {number:,} of {counted(len(derived), 'verdict')}")

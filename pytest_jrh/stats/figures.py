@@ -15,8 +15,9 @@ from pytest_jrh.cases.tests import counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import Scale
+from pytest_jrh.core.scales import BINARY, Mode, Scale
 from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.stats.classes import confusions
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate
 from pytest_jrh.stats.statistics import Statistics, kappa_of, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
@@ -30,15 +31,15 @@ class Column:
     """One figure of a set of results, by its `key` in `Statistics.figures`.
 
     Of a `count` it is the number of verdicts. `title` heads it in tables; one without a title is in
-    the JSON report alone. `meaning` explains it in a sentence or two. Where `ordered` is set, it is
-    of scales of that kind alone.
+    the JSON report alone. `meaning` explains it in a sentence or two. `scales` are the kinds of
+    scales that have it; where there is none, all have it.
     """
 
     key: str
     kind: FigureKind
     title: str
     meaning: str
-    ordered: bool | None = None
+    scales: tuple[Mode, ...] = ()
 
     def is_shown(self, total: Statistics) -> bool:
         """Whether it is shown of a judge with these figures over all its cases: no figure of
@@ -48,7 +49,7 @@ class Column:
             return total.figures.get("exact") != total.accuracy
         if self.key == "flicker":
             return total.flicker.n > 0
-        return self.ordered in (None, total.scale.is_ordered)
+        return not self.scales or total.scale.name in self.scales
 
 
 def value_text(estimate: Estimate, kind: FigureKind) -> str:
@@ -90,6 +91,9 @@ def _tests_in(figure: str) -> str:
     return " and ".join(f"`{kind.name}`" for kind in counted_in(figure))
 
 
+_LEVELS: tuple[Mode, ...] = ("ordinal",)
+_TWO: tuple[Mode, ...] = (BINARY.name,)
+_CLASSES: tuple[Mode, ...] = ("classes",)
 COLUMNS = (
     Column("n", "count", "n", "How many cases have a verdict."),
     Column(
@@ -97,7 +101,7 @@ COLUMNS = (
         "share",
         "exact",
         "The share of verdicts that give exactly the target score.",
-        ordered=True,
+        scales=_LEVELS,
     ),
     Column(
         "accuracy",
@@ -111,7 +115,7 @@ COLUMNS = (
         "share",
         "recall",
         f"The share of the violations, in {_tests_in('recall')}, that the judge found.",
-        ordered=False,
+        scales=_TWO,
     ),
     Column(
         "false_positive_rate",
@@ -119,31 +123,42 @@ COLUMNS = (
         "false-positive rate",
         f"The share of the satisfied cases, in {_tests_in('false_positive_rate')}, that the judge "
         "called violations (`FPR` in the terminal).",
-        ordered=False,
+        scales=_TWO,
     ),
     Column(
         "balanced_accuracy",
         "rate",
         "",
         "The mean of the shares of right verdicts of both labels.",
-        ordered=False,
+        scales=_TWO,
     ),
     Column(
         "kappa",
         "number",
         "kappa",
         "Cohen's kappa: agreement beyond what chance would give.",
-        ordered=False,
+        scales=_TWO + _CLASSES,
     ),
     Column(
-        "within_one", "share", "within 1", "The share that are at most one level off.", ordered=True
+        "macro_f1",
+        "rate",
+        "macro F1",
+        "The mean over classes of F1, the harmonic mean of recall and precision.",
+        scales=_CLASSES,
+    ),
+    Column(
+        "within_one",
+        "share",
+        "within 1",
+        "The share that are at most one level off.",
+        scales=_LEVELS,
     ),
     Column(
         "mean_absolute_error",
         "number",
         "mean error",
         "The mean distance from the target, in levels of the scale.",
-        ordered=True,
+        scales=_LEVELS,
     ),
     Column(
         "bias",
@@ -151,14 +166,14 @@ COLUMNS = (
         "bias",
         "The mean of score minus target, in levels of the scale: above 0, the judge scores too "
         "high.",
-        ordered=True,
+        scales=_LEVELS,
     ),
     Column(
         "weighted_kappa",
         "number",
         "weighted kappa",
         "Kappa with quadratic weights: near misses count for something, large ones against.",
-        ordered=True,
+        scales=_LEVELS,
     ),
     Column(
         "flicker",
@@ -251,6 +266,8 @@ def tie_sentence(statistics: Statistics) -> str:
     left_out = ""
     if statistics.scale.is_ordered:
         left_out = "; mean error, bias and weighted kappa leave them out"
+    elif not statistics.scale.has_two:
+        left_out = "; kappa and F1 leave them out"
     return (
         f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
         f"They count as wrong{left_out}."
@@ -275,6 +292,8 @@ def all_warnings(
     """
     of_total = [doubt(total), one_class(total)]
     lines = [text for text in of_total if text and with_total]
+    if with_total and total.matrix is not None:
+        lines += confusions(total.matrix, total.scale)
     if ties := tie_sentence(total):
         lines.append(ties)
     matrix = total.matrix
@@ -328,12 +347,14 @@ def one_class(statistics: Statistics) -> str:
     [label] = matrix.given_labels
     word = statistics.scale.words.get(label)
     cases = f"{word} cases" if word else f"cases of score {label}"
-    return f"Only {cases}: a judge that always says {label} would get 100%."
+    said = statistics.scale.said(label)
+    return f"Only {one_line(cases)}: a judge that always says {said} would get 100%."
 
 
 def figure_text(name: str, estimate: Estimate) -> str:
     """A figure and its interval as the tables show them, with what is missing of it."""
-    [kind] = [column.kind for column in COLUMNS if column.key == name]
+    kinds: dict[str, FigureKind] = {column.key: column.kind for column in COLUMNS}
+    kind = kinds.get(name, "share")
     text, interval = value_text(estimate, kind), range_text(estimate, kind)
     if NONE not in (text, interval):
         text = f"{text} ({interval})"
@@ -345,7 +366,8 @@ class Reliability:
     """How well a judge agrees with the labels: `figures` over all cases, and per rubric, by name.
 
     The names are those of the JSON report: `accuracy`, `recall`, `false_positive_rate`, `kappa` and
-    more for a binary judge, `exact`, `within_one`, `weighted_kappa` and more for an ordinal one.
+    more for a binary judge, `exact`, `within_one`, `weighted_kappa` and more for an ordinal one,
+    `macro_f1`, `recall of CLASS` and more for one of classes.
     `warnings` say what makes a figure worthless, such as a constant verdict.
     """
 
@@ -378,4 +400,4 @@ def _named_figures(statistics: Statistics) -> dict[str, Estimate]:
     for column in COLUMNS:
         if column.kind != "count" and column.is_shown(statistics):
             figures[column.key] = statistics.figures[column.key]
-    return figures
+    return {**figures, **statistics.of_classes}

@@ -291,6 +291,9 @@ def estimate_kappa(
     one is any other of the scores that were given.
     """
     known = np.asarray(pairs, float).reshape(-1, 2)
+    if not is_ordered:
+        # The numbers of classes are large, and say nothing.
+        known = np.unique(known, return_inverse=True)[1].reshape(-1, 2).astype(float)
     values = levels = np.unique(known)
     if len(levels) > _MOST_LEVELS:
         levels = levels[[0, -1]]

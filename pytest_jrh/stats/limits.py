@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import variance
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import CaseClass
+from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import Scope
+from pytest_jrh.stats.classes import FALSE_ALARMS, false_alarms
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
 from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.statistics import accuracy_of, flicker_of, share_of
+from pytest_jrh.stats.statistics import flicker_of, share_of
 from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts
 
 # What is computed in another order is the same.
@@ -46,7 +47,7 @@ _FIGURES: dict[Rule, str] = {
 class Limit:
     """One limit applied to one judge, or of `max_rate` to a probe's table: `figure` must reach
     `limit`, or not exceed it. `by_flicker` says that the flicker alone may break it. `of_class` is
-    the class of its cases, where it is about one.
+    the class of its cases, where it is about one, and `word` names it where it is no rule's own.
     """
 
     rule: Rule
@@ -59,23 +60,61 @@ class Limit:
     probe: str = ""
     cases: tuple[str, ...] = ()
     of_class: CaseClass | None = None
+    word: str = ""
+
+    @property
+    def name(self) -> str:
+        """The rule, with its class."""
+        return f"{self.rule} ({one_line(self.word)})" if self.word else self.rule
+
+
+class _Bound(NamedTuple):
+    """What a rule allows of the cases of a class, which `word` names; where that is empty, of those
+    that the rule is about.
+    """
+
+    rule: Rule
+    word: str
+    limit: float
+
+
+def _bounds(rules: GateRules, verdicts: Verdicts) -> Iterator[_Bound]:
+    """What the rules allow of a judge with these verdicts."""
+    scales = verdicts.scale.present()
+    for rule in _FIGURES:
+        limit = getattr(rules, rule)
+        if isinstance(limit, dict):
+            for word, of_word in limit.items():
+                yield _Bound(rule, word, of_word)
+        elif limit is not None:
+            words: dict[str, None] = {}
+            for scale in scales:
+                if scale.has_classes:
+                    words |= dict.fromkeys(of.word for of in scale.classes)
+            is_of_each = rule == "min_recall" and words
+            if not is_of_each or not all(scale.has_classes for scale in scales):
+                yield _Bound(rule, "", limit)
+            for word in words if is_of_each else ():
+                yield _Bound(rule, word, limit)
 
 
 def judge_limits(judged: Verdicts, rules: GateRules) -> Iterator[Limit]:
     """Hold the mean error of each judge's cases against what the limits allow."""
     for judge, of_judge in judged.grouped("judge").items():
-        for rule, about in _FIGURES.items():
-            limit = getattr(rules, rule)
-            if limit is None:
-                continue
-            cases = _cases_of(rule, of_judge)
+        for bound in _bounds(rules, of_judge):
+            rule, word, limit = bound
+            cases = of_judge.where(_is_about(bound, of_judge) & ~of_judge.derived)
+            is_wrong = cases.wrong
+            if rule == "max_false_alarms":
+                is_wrong = false_alarms(cases)
+            about = word or _FIGURES[rule]
             allowed = 1 - limit if rule in ("min_recall", "min_accuracy") else limit
-            errors = _errors(rule, cases)
+            errors = _levels_off(cases) if rule == "max_error" else is_wrong.astype(float)
             n, unproven = len(errors), False
             if rule == "max_error":
                 figure = Estimate(float(errors.mean()), n=n) if n else Estimate(why=NO_VERDICT)
             else:
-                right = accuracy_of(cases)
+                right = share_of(cases, ~is_wrong)
                 figure = right.complement() if rule == "max_false_alarms" else right
                 unproven = rules.proof and (right.lower is None or right.lower < 1 - allowed)
             too_many = math.ceil(errors.sum() - allowed * n - _ROUNDING)
@@ -89,36 +128,37 @@ def judge_limits(judged: Verdicts, rules: GateRules) -> Iterator[Limit]:
                 broken=too_many > 0,
                 by_flicker=0 < too_many <= by_flicker,
                 unproven=unproven,
-                cases=cases.wrong_ids,
+                cases=tuple(cases.ids[is_wrong]),
                 of_class=next(iter(cases.case_class.present() if about else ()), None),
+                word=word,
             )
 
 
-def _cases_of(rule: Rule, verdicts: Verdicts) -> Verdicts:
-    """The cases that a limit is about."""
-    return verdicts.where(_is_about(rule, verdicts) & ~verdicts.derived)
+def _is_about(bound: _Bound, verdicts: Verdicts) -> Bools:
+    """Which cases a limit is about."""
+    figure, word = _FIGURES[bound.rule], bound.word.casefold()
 
+    def is_of_class(of_class: CaseClass | None) -> bool:
+        if of_class is None or not (word or figure):
+            return not (word or figure)
+        return of_class.word.casefold() == word if word else of_class.figure == figure
 
-def _is_about(rule: Rule, verdicts: Verdicts) -> Bools:
-    figure = _FIGURES[rule]
-    return verdicts.case_class.each(
-        lambda of_class: not figure or (of_class is not None and of_class.figure == figure)
-    )
+    return verdicts.case_class.each(is_of_class)
 
 
 def is_limited(verdicts: Verdicts, rules: GateRules) -> Bools:
-    """Whether a limit decides about mistakes on cases like these."""
+    """Whether a limit decides about mistakes like these."""
     limited = np.zeros(len(verdicts), bool)
-    for rule in _FIGURES:
-        if getattr(rules, rule) is not None:
-            limited |= _is_about(rule, verdicts)
+    for bound in _bounds(rules, verdicts):
+        is_about = _is_about(bound, verdicts)
+        if bound.rule == "max_false_alarms":
+            is_about &= ~verdicts.score.equals(NOT_APPLICABLE)
+        limited |= is_about
     return limited
 
 
-def _errors(rule: Rule, verdicts: Verdicts) -> npt.NDArray[Any]:
-    """How far off each verdict is: 0 or 1, and of `max_error` in levels."""
-    if rule != "max_error":
-        return verdicts.wrong.astype(float)
+def _levels_off(verdicts: Verdicts) -> npt.NDArray[Any]:
+    """How far off each verdict is, in levels."""
     _, pairs = verdicts.answered
     return np.abs(pairs[:, 1] - pairs[:, 0])
 
@@ -157,27 +197,45 @@ def _levels_variance_of(kind: tuple[Sequence[int], int | None]) -> float:
     return variance([abs(score - label) for score in scores])
 
 
-def proposed_limits(verdicts: Verdicts) -> dict[str, float]:
+def proposed_limits(verdicts: Verdicts) -> dict[str, Any]:
     """The limits that each judge of a suite keeps to with two cases to spare, in hundredths: a
     limit at the figure itself would be broken by the next flicker. None that everything keeps to.
     """
     judged = verdicts.judged
-    rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
     if judged.is_ordered:
-        rules = ("max_error",)
-    limits: dict[str, float] = {}
-    for rule in rules:
-        worst = 0.0
-        for of_judge in judged.grouped("judge").values():
-            errors = _errors(rule, _cases_of(rule, of_judge))
-            if len(errors):
-                mean = (errors.sum() + _SLACK) / len(errors)
-                worst = max(worst, math.ceil(100 * mean - _ROUNDING) / 100)
-        if rule == "max_error" and worst:
-            limits[rule] = worst
-        elif 0 < worst < 1:
-            limits[rule] = round(1 - worst, 2) if rule == "min_recall" else worst
-    return limits
+        worst = _worst_mean(judged, _levels_off)
+        return {"max_error": worst} if worst else {}
+    classes: dict[CaseClass, None] = {}
+    for scale in judged.scale.present():
+        classes |= dict.fromkeys(scale.classes)
+    limits: dict[str, Any] = {}
+    recalls: dict[CaseClass, float] = {}
+    for of_class in classes:
+        is_alarm = of_class.figure == FALSE_ALARMS
+        cases = judged.where(judged.case_class.equals(of_class))
+        worst = _worst_mean(cases, false_alarms if is_alarm else lambda cases: cases.wrong)
+        if not 0 < worst < 1:
+            continue
+        if is_alarm:
+            limits["max_false_alarms"] = worst
+        else:
+            recalls[of_class] = round(1 - worst, 2)
+    if [of_class.figure for of_class in recalls] == ["recall"]:
+        [limits["min_recall"]] = recalls.values()
+    elif recalls:
+        limits["min_recall"] = {of_class.word: limit for of_class, limit in recalls.items()}
+    return dict(sorted(limits.items(), reverse=True))
+
+
+def _worst_mean(judged: Verdicts, errors_of: Callable[[Verdicts], npt.NDArray[Any]]) -> float:
+    """The largest mean of errors that a judge has with two more, in hundredths."""
+    worst = 0.0
+    for of_judge in judged.where(~judged.derived).grouped("judge").values():
+        errors = errors_of(of_judge)
+        if len(errors):
+            mean = (errors.sum() + _SLACK) / len(errors)
+            worst = max(worst, math.ceil(100 * mean - _ROUNDING) / 100)
+    return worst
 
 
 def probe_limits(received: Verdicts, rules: GateRules, scope: Scope) -> Iterator[Limit]:
@@ -221,7 +279,7 @@ def limit_text(limit: Limit, subject: str) -> str:
         text = f"{limit.probe} turns {wrong:,} of {counted(n, 'verdict')}{of}"
         allowed = f"max_rate {100 * limit.limit:.4g}% allows {int(limit.limit * n + _ROUNDING):,}"
     elif limit.figure.value is None:
-        return f"{limit.rule} of {subject} is not known: {limit.figure.why}"
+        return f"{limit.name} of {subject} is not known: {limit.figure.why}"
     elif limit.rule == "max_error":
         text = f"{subject} is off by {limit.figure.value:.2f} levels on average"
         allowed = f"max_error allows {limit.limit:.4g}"
@@ -229,8 +287,10 @@ def limit_text(limit: Limit, subject: str) -> str:
         text = f"{subject} is wrong on {wrong:,} of {counted(n, 'case')}"
         if limit.of_class is not None:
             text = f"{subject} {limit.of_class.wrong(wrong, n)}"
+        if limit.word and limit.of_class is not None and limit.of_class.figure == FALSE_ALARMS:
+            text = f"{subject} is wrong on {wrong:,} of {counted(n, f'{limit.word} case')}"
         share = limit.limit if limit.rule == "max_false_alarms" else 1 - limit.limit
-        allowed = f"{limit.rule} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
+        allowed = f"{limit.name} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
     text = f"{text}; {allowed}"
     if limit.by_flicker:
         return f"{text}, which its flicker alone may break"

@@ -334,7 +334,9 @@ def violation_rates(
         return []
     # A tie of repeats is no verdict on a run without a label, and so on none here.
     counts = verdicts.kinds("test", "scale", "score").each(
-        lambda kind: KINDS[kind[0]].is_labelled and not kind[1].is_ordered and kind[2] is not None
+        lambda kind: (
+            KINDS[kind[0]].is_labelled and kind[1].aim("fail") is not None and kind[2] is not None
+        )
     )
     judged = verdicts.where(counts)
     by_rubric = judged.grouped("rubric")
@@ -342,12 +344,13 @@ def violation_rates(
     for rubric, of_rubric in [("", judged), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
         if not of_rubric.outcome.equals("unlabelled").any():
             continue
-        says_violated = of_rubric.score.each(bool)
+        says_violated = of_rubric.score.equals(1)
         kinds = of_rubric.kinds("rubric", "run", "score", "label")
         answers = []
         for name, (run, epoch), score, label in kinds.names:
             is_drawn = not drawn or (name, run, epoch) in drawn
-            answers.append(Answers(score, score, label if is_drawn else None))
+            people = int(label == 1) if is_drawn and label is not None else None
+            answers.append(Answers(int(score == 1), int(score == 1), people))
         cases = [answers[code] for code in kinds.codes]
         labelled = sum(case.people is not None for case in cases)
         corrected = anchored_violations(cases, of_rubric.cluster).estimate

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -56,7 +57,8 @@ class Finding(NamedTuple):
 NO_FINDING = Finding("", 1.0, 1.0)
 
 
-ALL, RUBRIC, SLICE, PROBE, SHIFT = "all", "rubric", "slice", "probe", "shift"
+ALL, CLASS, RUBRIC, SLICE = "all", "class", "rubric", "slice"
+PROBE, SHIFT = "probe", "shift"
 
 
 class Errors(NamedTuple):
@@ -84,14 +86,16 @@ class Asked:
 class SetChange:
     """A set of one judge's compared cases, and what the rule says of it.
 
-    `kind` is `ALL` cases, the word of a class, or it is of one rubric, slice or probe or the shift
-    of a rubric, of that `name`; one class of a rubric or slice is `of_class`. `lost` are the cases,
-    by id, that are newly wrong by their majority, on an ordered scale those further off than
-    before, and `won` those of which the reverse is true; of a shift they moved away from the
-    labels, or back. `right_before` counts the cases that were right, of `n`. Errors are distances
-    where the set `is_ordered`; `width` is the largest there can be. `drop` is how much larger the
-    mean error is now, as a share of the scale, and `allowed` how much may be lost. `gain` is the p
-    of having become better. `bound` is the smallest drop that other runs exclude.
+    `kind` is `ALL` cases, a class, which of two answers is called by its word, or it is of one
+    rubric, slice or probe or the shift of a rubric, of that `name`; one class of a rubric or slice
+    is `of_class`, too. `answers` are what newly wrong verdicts are instead, where there are
+    several. `lost` are the cases, by id, that are newly wrong by their majority, on an ordered
+    scale those further off than before, and `won` those of which the reverse is true; of a shift
+    they moved away from the labels, or back. `right_before` counts the cases that were right, of
+    `n`. Errors are distances where the set `is_ordered`; `width` is the largest there can be.
+    `drop` is how much larger the mean error is now, as a share of the scale, and `allowed` how much
+    may be lost. `gain` is the p of having become better. `bound` is the smallest drop that other
+    runs exclude.
     """
 
     kind: str
@@ -113,6 +117,7 @@ class SetChange:
     asked: Asked = Asked()
     finding: Finding = NO_FINDING
     gain: float = 1.0
+    answers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -125,10 +130,15 @@ class SetChange:
         return self.is_whole and self.of_class is not None
 
     @property
+    def case_word(self) -> str:
+        """Which cases are in it."""
+        return self.kind if self.of_class is None else one_line(self.of_class.word)
+
+    @property
     def title(self) -> str:
         """What the set is called in a list."""
         if not self.name:
-            return f"{self.kind} cases"
+            return f"{self.case_word} cases"
         name = one_line(self.name)
         if self.of_class is not None:
             return f"{name} ({self.of_class.word})"

@@ -6,7 +6,7 @@ Only agree and disagree count. A figure that cannot be computed is an `Estimate`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import combinations
 from operator import attrgetter
@@ -15,14 +15,24 @@ from statistics import fmean
 import numpy as np
 
 from pytest_jrh.cases.tests import KINDS, OTHER_NAMES, counted_in
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.runs import majority
-from pytest_jrh.core.scales import BINARY, CaseClass, Scale, as_level, off
+from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, CaseClass, Scale, off
+from pytest_jrh.stats.classes import (
+    FALSE_ALARMS,
+    PASSED_OVER,
+    ConfusionMatrix,
+    class_recalls,
+    confusion_matrix,
+    estimate_macro_f1,
+    false_alarms,
+    joined,
+    recall_key,
+)
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NO_VERDICT,
     Estimate,
-    Pairs,
     estimate_bias,
     estimate_flicker,
     estimate_kappa,
@@ -32,6 +42,7 @@ from pytest_jrh.stats.intervals import (
 from pytest_jrh.stats.verdicts import Bools, Coded, Floats, Ints, Verdicts, distinct
 
 _SEE_RECALL = "see the intervals of recall and false-positive rate"
+_OTHER_CLASSES = "the rubrics have different classes"
 
 
 def share_of(
@@ -57,7 +68,7 @@ def bias_of(judged: Verdicts, scale: Sequence[int]) -> Estimate:
 def kappa_of(judged: Verdicts, level: float = LEVEL) -> Estimate:
     """Agreement beyond chance of the cases that have both, a label and an answer."""
     known, pairs = judged.answered
-    return estimate_kappa(pairs, known.cluster, level)
+    return estimate_kappa(pairs, known.cluster, level, is_ordered=known.is_ordered)
 
 
 def flicker_of(judged: Verdicts, answers: str = "answers") -> Estimate:
@@ -99,56 +110,19 @@ class Counts:
 
 
 @frozen
-class ConfusionMatrix:
-    """How often each answer met each label: `counts[i][j]` cases with label i were given answer j.
-
-    `labels` are the scores in ascending order, of rows and columns alike.
-    """
-
-    labels: tuple[int, ...]
-    counts: tuple[tuple[int, ...], ...]
-
-    @property
-    def n(self) -> int:
-        """All verdicts."""
-        return sum(map(sum, self.counts))
-
-    @property
-    def given_labels(self) -> list[int]:
-        """The labels that cases have."""
-        return [label for label, row in zip(self.labels, self.counts, strict=True) if any(row)]
-
-    @property
-    def given_answers(self) -> list[int]:
-        """The answers that were given."""
-        columns = zip(*self.counts, strict=True)
-        return [answer for answer, column in zip(self.labels, columns, strict=True) if any(column)]
-
-
-def confusion_matrix(pairs: Pairs, labels: Iterable[int] = ()) -> ConfusionMatrix:
-    """Count pairs of label and answer; `labels` are shown also where no pair has them."""
-    values, numbers = np.unique(np.reshape(pairs, (-1, 2)), axis=0, return_counts=True)
-    shown = sorted({*labels, *map(as_level, values.ravel().tolist())})
-    counts = np.zeros((len(shown), len(shown)), np.int64)
-    for (label, answer), number in zip(values.tolist(), numbers, strict=True):
-        counts[shown.index(label), shown.index(answer)] = number
-    return ConfusionMatrix(tuple(shown), tuple(map(tuple, counts.tolist())))
-
-
-@frozen
 class Statistics:
     """Every figure of one set of results, of one `rubric`; empty stands for all.
 
     `figures` are by their keys in the JSON report: `accuracy` and `flicker`, and those of the
-    scales of which the set has cases. `matrices` are by the names of these scales, of which `scale`
-    is the one that reports show. A tie of repeats is wrong in every share; what needs its distance
-    from the label leaves it out. `judged` are the verdicts that the figures are of.
+    `scales` of which the set has cases. `matrices` are by the names of these scales, too. A tie of
+    repeats is wrong in every share; what needs its distance from the label leaves it out. `judged`
+    are the verdicts that the figures are of.
     """
 
     rubric: str
     counts: Counts
     figures: Mapping[str, Estimate]
-    scale: Scale
+    scales: Mapping[str, Scale]
     matrices: Mapping[str, ConfusionMatrix]
     judged: Verdicts = field(repr=False)
 
@@ -156,6 +130,11 @@ class Statistics:
     def accuracy(self) -> Estimate:
         """The share of verdicts that are right."""
         return self.figures["accuracy"]
+
+    @property
+    def scale(self) -> Scale:
+        """The one that reports show."""
+        return max(self.scales.values(), key=attrgetter("is_ordered"), default=BINARY)
 
     @property
     def flicker(self) -> Estimate:
@@ -169,9 +148,17 @@ class Statistics:
 
     def mistakes(self, of_class: CaseClass) -> Estimate:
         """The share of wrong verdicts on a class."""
-        figure = self.figures[of_class.figure]
-        is_of_wrong = of_class.figure == "false_positive_rate"
+        figure = self.figures[recall_key(of_class)]
+        is_of_wrong = of_class.figure == FALSE_ALARMS
         return figure if is_of_wrong else figure.complement()
+
+    @property
+    def of_classes(self) -> Mapping[str, Estimate]:
+        """The figures of single classes of the scale that is shown, of which no column tells."""
+        keys = [recall_key(of) for of in self.scale.classes if not of.figure]
+        if NOT_APPLICABLE in self.scale.words:
+            keys.append(PASSED_OVER)
+        return {key: self.figures[key] for key in keys if key in self.figures}
 
     @property
     def kappa(self) -> tuple[str, Estimate]:
@@ -197,28 +184,33 @@ def statistics_of(verdicts: Verdicts) -> Statistics:
     matrices: dict[str, ConfusionMatrix] = {}
     # Of scales with one name the one with the most answers has those of all.
     in_order = sorted(verdicts.scale.present(), key=lambda scale: len(scale.classes))
-    scales = {scale.name: scale.kind for scale in in_order}
+    scales = {name: joined(scales) for name, scales in grouped_by(in_order, "name").items()}
     for name, scale in scales.items():
         of_scale = judged.where(judged.scale.each(attrgetter("name"), object) == name)
         levels = {used.scores for used in of_scale.scale.present()}
-        _, pairs = of_scale.answered
-        matrices[name] = confusion_matrix(pairs, {*scale.scores}.union(*levels))
+        _, pairs = of_scale.paired
+        matrices[name] = confusion_matrix(pairs, {*scale.scores}.union(*levels), scale)
+        of_one = of_scale, matrices[name]
         if scale.is_ordered:
-            figures |= _level_figures(of_scale, matrices[name], one_scale=len(levels) <= 1)
+            figures |= _level_figures(scale, *of_one, one_scale=len(levels) <= 1)
         else:
-            figures |= _class_figures(scale, of_scale, matrices[name])
-    shown = max(scales.values(), key=lambda scale: scale.is_ordered, default=BINARY)
+            figures |= _class_figures(scale, *of_one, one_scale=len(levels) <= 1)
+        figures |= class_recalls(scale, judged)
+    if sum(not scale.is_ordered for scale in scales.values()) > 1:
+        figures["kappa"] = Estimate(n=len(judged), why=_OTHER_CLASSES)
     return Statistics(
         rubric="",
         counts=Counts.of(verdicts),
         figures=figures,
-        scale=shown,
+        scales=scales,
         matrices=matrices,
         judged=judged,
     )
 
 
-def _class_figures(scale: Scale, judged: Verdicts, matrix: ConfusionMatrix) -> dict[str, Estimate]:
+def _class_figures(
+    scale: Scale, judged: Verdicts, matrix: ConfusionMatrix, *, one_scale: bool
+) -> dict[str, Estimate]:
     """The figures of a judge whose answers have no order, by their keys: the share of each class,
     and those of all cases.
     """
@@ -230,7 +222,7 @@ def _class_figures(scale: Scale, judged: Verdicts, matrix: ConfusionMatrix) -> d
             names = {kind.name for kind in (*kinds, *OTHER_NAMES.values())}
             is_of_kind = judged.test.each(names.__contains__)
             cases = judged.where(is_of_kind & judged.label.equals(of_class.answer))
-            counts = cases.wrong if of_class.figure == "false_positive_rate" else cases.right
+            counts = false_alarms(cases) if of_class.figure == FALSE_ALARMS else cases.right
             missing = f"no {kinds[0].noun} was judged"
             figures[of_class.figure] = share_of(cases, counts, missing=missing)
     # The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124).
@@ -238,13 +230,17 @@ def _class_figures(scale: Scale, judged: Verdicts, matrix: ConfusionMatrix) -> d
     balanced = Estimate(why=NO_VERDICT)
     if recalls:
         balanced = Estimate(fmean(recalls), n=matrix.n, why=_SEE_RECALL)
-    figures["balanced_accuracy"] = _of_two_labels(matrix, balanced)
-    figures["kappa"] = _of_two_labels(matrix, kappa_of(judged))
+    figures["balanced_accuracy"] = _of_two_labels(matrix, balanced, scale)
+    figures["kappa"] = figures["macro_f1"] = Estimate(n=matrix.n, why=_OTHER_CLASSES)
+    if one_scale:
+        known, pairs = judged.answered
+        figures["kappa"] = _of_two_labels(matrix, kappa_of(judged), scale)
+        figures["macro_f1"] = _of_two_labels(matrix, estimate_macro_f1(pairs, known.cluster), scale)
     return figures
 
 
 def _level_figures(
-    judged: Verdicts, matrix: ConfusionMatrix, *, one_scale: bool
+    scale: Scale, judged: Verdicts, matrix: ConfusionMatrix, *, one_scale: bool
 ) -> dict[str, Estimate]:
     """The figures of a judge whose answers are levels, by their keys; errors are in levels, of the
     verdicts that are known: a tie has no score.
@@ -252,33 +248,33 @@ def _level_figures(
     known, pairs = judged.answered
     errors = np.abs(pairs[:, 1] - pairs[:, 0])
     farthest = _farthest(matrix.labels)
-    is_near = np.isin(judged.row, known.row[errors <= 1])
+    is_exact = judged.kinds("score", "label").each(
+        lambda kind: kind[0] is not None and not off(*kind)
+    )
+    is_near = is_exact | np.isin(judged.row, known.row[errors <= 1])
     kappa = Estimate(n=matrix.n, why="the rubrics have different scales")
     if one_scale:
         kappa = kappa_of(judged)
     return {
-        "exact": share_of(
-            judged,
-            judged.kinds("score", "label").each(
-                lambda kind: kind[0] is not None and not off(*kind)
-            ),
-        ),
+        "exact": share_of(judged, is_exact),
         "within_one": share_of(judged, is_near),
         "mean_absolute_error": estimate_mean(errors, known.cluster, (0.0, farthest)),
         "bias": bias_of(judged, matrix.labels),
-        "weighted_kappa": _of_two_labels(matrix, kappa),
+        "weighted_kappa": _of_two_labels(matrix, kappa, scale),
     }
 
 
 def _farthest(scale: Sequence[int]) -> float:
     """The largest error that there can be, from the lowest score to the highest."""
-    return float(max(1, scale[-1] - scale[0])) if scale else 1.0
+    levels = [score for score in scale if score != NOT_APPLICABLE]
+    return float(max(1, levels[-1] - levels[0])) if levels else 1.0
 
 
-def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:
+def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate, scale: Scale) -> Estimate:
     """Replaces kappa by a reason where all labels are the same: it would be 0 for every judge."""
     if len(matrix.given_labels) == 1:
-        return Estimate(n=matrix.n, why=f"one class only: every label is {matrix.given_labels[0]}")
+        label = scale.said(matrix.given_labels[0])
+        return Estimate(n=matrix.n, why=f"one class only: every label is {label}")
     return figure
 
 
@@ -370,8 +366,12 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
         made_id = cases.made.names[cases.made.codes[case]]
         scores_of_case = []
         for judge, score in zip(judges, votes.names[votes.codes[case]], strict=True):
-            scores_of_case.append(f"{judge}: {'none' if score is None else score}")
+            said = "none" if score is None else cases.scale.values[case].said(score)
+            scores_of_case.append(f"{judge}: {said}")
         without_majority[made_id] = ", ".join(scores_of_case)
-    pairs = judge_pairs(judges, scores.astype(float), cases.cluster, is_ordered=cases.is_ordered)
+    numbers = scores.astype(float)
+    if cases.is_ordered:
+        numbers[scores == NOT_APPLICABLE] = np.nan
+    pairs = judge_pairs(judges, numbers, cases.cluster, is_ordered=cases.is_ordered)
     accuracy = share_of(cases, majorities == np.array(cases.label.values))
     return Panel(suite, tuple(judges), pairs, without_majority, accuracy)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pytest_jrh.core.ids import generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult, most_frequent
 from pytest_jrh.core.runs import Slices
-from pytest_jrh.core.scales import CaseClass, RubricScales, Scale
+from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scale
 from pytest_jrh.core.skips import JUDGED, UNSCORED, Outcome
 from pytest_jrh.stats.reasoning import reasoning_disagrees
 
@@ -254,7 +254,17 @@ class Verdicts:
 
     @property
     def answered(self) -> tuple[Verdicts, Floats]:
-        """The rows that have both, a label and an answer that counts, and these side by side."""
+        """The rows that have both, a label and an answer that counts, and these side by side;
+        n/a beside levels is no number, and left out.
+        """
+        rows, pairs = self.paired
+        is_level = rows.scale.each(lambda scale: scale.is_ordered)
+        is_none = is_level & (pairs == NOT_APPLICABLE).any(axis=1)
+        return (rows.where(~is_none), pairs[~is_none]) if is_none.any() else (rows, pairs)
+
+    @property
+    def paired(self) -> tuple[Verdicts, Floats]:
+        """The rows with a label and an answer that counts, n/a among them, and these."""
         kinds = self.kinds("scale", "label", "score")
         answers = Coded([answer_of(*kind) for kind in kinds.names], kinds.codes)
         is_known = ~answers.equals(None)

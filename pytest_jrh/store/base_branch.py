@@ -91,6 +91,8 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
         line = lines[case_id]
         if line.case_class is None or line.spec.derived:
             kinds["newly wrong"] += 1
+        elif line.is_passed_over:
+            kinds["newly called n/a"] += 1
         else:
             kinds[line.case_class.newly] += 1
     losses = [f"{number:,} {kind}" for kind, number in sorted(kinds.items())]

@@ -162,11 +162,12 @@ def test_an_empty_verdict_is_counted_and_never_a_verdict() -> None:
 
 
 def test_an_unknown_word_is_named_with_its_line_and_the_option() -> None:
-    path = written("case,label,verdict\na,fine,harmful\nb,harmful,harmful\n")
+    path = written("case,label,verdict\na,fine,violated\nb,harmful,violated\n")
     with pytest.raises(InputError) as caught:
         check_table(path)
     assert 'verdicts.csv:2: label: got "fine"; must be 0, 1' in str(caught.value)
     assert "--map fine=0 (satisfied) or --map fine=1 (violated)" in str(caught.value)
+    assert "where answers are classes, name all: --classes A,B,..." in str(caught.value)
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import numbered
+from pytest_jrh.stats.classes import confusion_matrix
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import holm
-from pytest_jrh.stats.statistics import Panel, accuracy_of, confusion_matrix, panels
+from pytest_jrh.stats.statistics import Panel, accuracy_of, panels
 from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with

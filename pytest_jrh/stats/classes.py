@@ -1,0 +1,272 @@
+"""Answers without an order, of which there may be more than two, and n/a beside levels: the figures
+of each class, what a judge calls its cases instead, and n/a as an answer of its own where the
+others are levels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pytest_jrh.core import frozen
+from pytest_jrh.core.results import most_frequent
+from pytest_jrh.core.scales import (
+    BINARY,
+    NO_SUCH,
+    NOT_APPLICABLE,
+    CaseClass,
+    Scale,
+    as_level,
+    classed,
+    code_of,
+)
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.stats.intervals import (
+    NO_VERDICT,
+    Clusters,
+    Estimate,
+    Pairs,
+    estimate,
+    estimate_share,
+)
+from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts, distinct
+
+FALSE_ALARMS = "false_positive_rate"
+PASSED_OVER = "called_not_applicable"
+"""The figure of satisfied cases that are called n/a."""
+# Of fewer cases it says nothing what most of them are called.
+_FEWEST = 4
+_MOST_ANSWERS = 3
+
+
+def recall_key(of_class: CaseClass) -> str:
+    """The key of a class's own figure."""
+    return of_class.figure or f"recall of {of_class.word}"
+
+
+def _has_key(of_class: CaseClass | None, key: str) -> bool:
+    return of_class is not None and recall_key(of_class) == key
+
+
+def joined(scales: Sequence[Scale]) -> Scale:
+    """One scale with the answers of several of one kind, without their levels."""
+    *others, last = scales
+    classes = {of.answer: of for of in last.classes}
+    for scale in others:
+        for of_class in scale.classes:
+            classes.setdefault(of_class.answer, of_class)
+    in_order = sorted(classes.values(), key=lambda of_class: of_class.answer == NOT_APPLICABLE)
+    return replace(last.kind, classes=tuple(in_order))
+
+
+def false_alarms(verdicts: Verdicts) -> Bools:
+    """Which wrong verdicts on satisfied cases are false alarms: those that are not n/a."""
+    return verdicts.wrong & ~verdicts.score.equals(NOT_APPLICABLE)
+
+
+def class_recalls(scale: Scale, judged: Verdicts) -> dict[str, Estimate]:
+    """Of each class without a figure of its own how many of its cases the judge finds; and beside
+    two answers, how many satisfied cases are called n/a.
+    """
+    figures = {}
+    for of_class in scale.classes:
+        key = recall_key(of_class)
+        cases = judged.where(judged.case_class.each(partial(_has_key, key=key)))
+        missing = f"no {of_class.noun or of_class.word} was judged"
+        if not of_class.figure:
+            right = estimate_share(cases.right, cases.cluster, missing=missing)
+            figures[key] = right
+        elif of_class.figure == FALSE_ALARMS and NOT_APPLICABLE in scale.words:
+            is_called_so = cases.score.equals(NOT_APPLICABLE)
+            figures[PASSED_OVER] = estimate_share(is_called_so, cases.cluster, missing=missing)
+    return figures
+
+
+def estimate_macro_f1(pairs: Pairs, clusters: Clusters) -> Estimate:
+    """The mean of F1 over the classes that occur as label or answer, each the harmonic mean of the
+    share of its cases that are found and the share of its answers that are right (Opitz and Burst
+    2019, arXiv:1911.03347, the first of their two).
+    """
+    known = np.asarray(pairs, float).reshape(-1, 2)
+    if not len(known):
+        return Estimate(why=NO_VERDICT)
+    classes = np.unique(known)
+    every_pair = np.stack(np.meshgrid(classes, classes), axis=-1).reshape(-1, 2)
+    is_perfect = bool((known[:, 0] == known[:, 1]).all())
+    others = every_pair[(every_pair[:, 0] == every_pair[:, 1]) != is_perfect]
+    if not len(others):
+        others = np.array([[classes[0], classes[0] + 1]])
+
+    def rows(pairs: Any) -> Any:
+        labels, answers = pairs[:, :1] == classes, pairs[:, 1:] == classes
+        return np.hstack([labels & answers, labels.astype(int) + answers]).astype(float)
+
+    def figure(sums: Sequence[Any]) -> Any:
+        hits, both = sums[: len(classes)], sums[len(classes) :]
+        return sum(2 * hit / of for hit, of in zip(hits, both, strict=True)) / len(classes)
+
+    return estimate(rows(known), clusters, figure, rows(others))
+
+
+@frozen
+class ConfusionMatrix:
+    """How often each answer met each label: `counts[i][j]` cases with label i were given answer j.
+
+    `labels` are the scores in the order of the scale, of rows and columns alike.
+    """
+
+    labels: tuple[int, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+    @property
+    def n(self) -> int:
+        """All verdicts."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def given_labels(self) -> list[int]:
+        """The labels that cases have."""
+        return [label for label, row in zip(self.labels, self.counts, strict=True) if any(row)]
+
+    @property
+    def given_answers(self) -> list[int]:
+        """The answers that were given."""
+        columns = zip(*self.counts, strict=True)
+        return [answer for answer, column in zip(self.labels, columns, strict=True) if any(column)]
+
+
+def confusion_matrix(
+    pairs: Pairs, labels: Iterable[int] = (), scale: Scale = BINARY
+) -> ConfusionMatrix:
+    """Count pairs of label and answer; `labels` are shown also where no pair has them."""
+    values, numbers = np.unique(np.reshape(pairs, (-1, 2)), axis=0, return_counts=True)
+    words = [answer for answer in scale.answers if scale.said(answer) != answer]
+    shown = [*sorted({*labels, *map(as_level, values.ravel().tolist())} - {*words}), *words]
+    counts = np.zeros((len(shown), len(shown)), np.int64)
+    for (label, answer), number in zip(values.tolist(), numbers, strict=True):
+        counts[shown.index(label), shown.index(answer)] = number
+    return ConfusionMatrix(tuple(shown), tuple(map(tuple, counts.tolist())))
+
+
+def confusions(matrix: ConfusionMatrix, scale: Scale) -> Iterator[str]:
+    """Which classes a judge never names, and which it calls another one in most of their cases; of
+    levels this is said of n/a alone.
+    """
+    if scale.has_two or len(matrix.given_answers) <= 1:
+        return
+    for label, counts in zip(matrix.labels, matrix.counts, strict=True):
+        by_answer = dict(zip(matrix.labels, counts, strict=True))
+        by_answer.pop(label)
+        other = max(by_answer, key=by_answer.__getitem__)
+        n, most = sum(counts), by_answer[other]
+        is_shown = not scale.is_ordered or NOT_APPLICABLE in (label, other)
+        if n < _FEWEST or not is_shown:
+            continue
+        word, called = one_line(scale.word(label)), one_line(scale.word(other))
+        is_most = 2 * most > n
+        if label not in matrix.given_answers:
+            calls = f": calls {most:,} of them {called}" if is_most else ""
+            yield f"Never says {word}, which is right in {counted(n, 'case')}{calls}."
+        elif is_most:
+            yield f"Calls {most:,} of {counted(n, f'{word} case')} {called}."
+
+
+def called(wrong: Verdicts) -> Mapping[str, int]:
+    """What wrong verdicts are instead, the most frequent first, where there are several answers
+    that are wrong.
+    """
+    answers: Counter[str] = Counter()
+    kinds = wrong.kinds("scale", "score")
+    for (scale, score), number in zip(kinds.names, np.bincount(kinds.codes), strict=True):
+        if not scale.has_two and not scale.is_ordered:
+            word = "a tie" if score is None else one_line(scale.word(score))
+            answers[word] += int(number)
+    return dict(answers.most_common())
+
+
+def mistakes_text(
+    of_class: CaseClass, cases: int, answers: Mapping[str, int], text: str, which: str = ""
+) -> str:
+    """A clause about wrong verdicts on a class with what these are instead: satisfied cases that
+    are called n/a are no false alarms.
+    """
+    if not answers:
+        return text
+    wrong = sum(answers.values())
+    if of_class.figure == FALSE_ALARMS and NO_SUCH in answers:
+        text = (
+            f"is wrong on {wrong:,} of {counted(cases, f'{of_class.word} case')} {which}".rstrip()
+        )
+    if len(answers) == 1:
+        [word] = answers
+        return f"{text} (judged {word})"
+    parts = [f"{number:,} as {word}" for word, number in answers.items()]
+    return f"{text} (judged {', '.join(parts[:_MOST_ANSWERS])})"
+
+
+_LEVEL = "level"
+_APPLIES = classed(((_LEVEL, ""), (NO_SUCH, "")))
+"""Whether a level is right or n/a."""
+GIVEN_NO_LEVEL = replace(
+    _APPLIES.classes[0],
+    newly_wrong=lambda wrong, cases: (
+        f"says n/a to {wrong:,} of {counted(cases, 'case')} that it gave a level before"
+    ),
+    loss="more n/a where a level is right",
+    noun="case",
+)
+_APPLIES = replace(_APPLIES, classes=(GIVEN_NO_LEVEL, _APPLIES.classes[1]))
+
+
+def apart(compared: Verdicts) -> Verdicts:
+    """The verdicts, with those twice for which levels and n/a are on offer: whether n/a is right or
+    not is an answer without an order, and is in no mean of levels.
+    """
+    has_both = compared.scale.each(lambda scale: scale.is_ordered and _offers_none(scale))
+    if not has_both.any():
+        return compared
+    kinds = compared.kinds("label", "before", "answers")
+    has_levels = ~has_both | kinds.each(lambda kind: all(map(_levels, ((kind[0],), *kind[1:]))))
+    rows = [np.flatnonzero(has_levels), np.flatnonzero(has_both)]
+    twice = compared.where(np.concatenate(rows))
+    is_second = np.repeat([0, 1], [len(part) for part in rows])
+    kinds = twice.kinds("scale", "label", "score", "before", "answers")
+    codes, first = distinct(kinds.codes, is_second)
+    columns: list[tuple[Any, ...]] = []
+    for number in first:
+        scale, label, score, before, answers = kinds.names[kinds.codes[number]]
+        if is_second[number]:
+            label = _applies([label])[0]
+            before, answers = _applies(before), _applies(answers)
+            scale, score = _APPLIES, most_frequent(answers)
+        elif scale.is_ordered and _offers_none(scale):
+            scale = replace(scale, classes=scale.classes[:1])
+            before, answers = _levels(before), _levels(answers)
+        columns.append((scale, label, score, before, answers))
+    scales, labels, scores, before, answers = zip(*columns, strict=True)
+    return replace(
+        twice,
+        scale=Coded(scales, codes),
+        label=Coded(labels, codes),
+        score=Coded(scores, codes),
+        before=Coded(before, codes),
+        answers=Coded(answers, codes),
+    )
+
+
+def _offers_none(scale: Scale) -> bool:
+    return any(of_class.answer == NOT_APPLICABLE for of_class in scale.classes)
+
+
+def _levels(scores: Sequence[int]) -> tuple[int, ...]:
+    return tuple(score for score in scores if score != NOT_APPLICABLE)
+
+
+def _applies(scores: Sequence[int]) -> tuple[int, ...]:
+    level = code_of(_LEVEL)
+    return tuple(score if score == NOT_APPLICABLE else level for score in scores)

@@ -1,0 +1,208 @@
+"""Tables whose answers are classes, or have n/a beside them, held against scikit-learn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.scales import code_of
+from pytest_jrh.reports.summary import compose
+
+Row = tuple[str, ...]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def rows(pairs: Sequence[Row], *more: str) -> list[dict[str, str]]:
+    """Labels and verdicts as rows of a table."""
+    names = ("label", "verdict", *more)
+    return [
+        {"case": f"c{n}", **dict(zip(names, pair, strict=True))} for n, pair in enumerate(pairs)
+    ]
+
+
+def checked(pairs: Sequence[Row], **settings: Any) -> CheckedTable:
+    return check_table(rows(pairs), **settings)
+
+
+def doubts(table: CheckedTable) -> str:
+    return str(compose(table.session).doubts)
+
+
+SIDES = [("first", "first"), ("tie", "second"), ("second", "second"), ("First", "tie")]
+
+
+def test_words_that_labels_and_verdicts_share_are_classes() -> None:
+    table = checked(SIDES)
+    total = table.session.sections[0].total
+    assert [total.scale.word(label) for label in total.scale.answers] == ["first", "second", "tie"]
+    assert total.matrix is not None
+    assert total.matrix.counts == ((1, 0, 1), (0, 1, 0), (0, 1, 0))
+    # The order of labels that are named is that of tables.
+    named = checked(SIDES, classes=["tie", "second", "first"]).session.sections[0].total
+    assert named.matrix is not None
+    assert named.matrix.counts == ((0, 1, 0), (0, 1, 0), (1, 0, 1))
+    assert named.figures["kappa"] == total.figures["kappa"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
+    known = pytest.importorskip("sklearn.metrics")
+    dice = Random(seed)
+    names = [f"w{letter}" for letter in dice.sample("abcdefghij", dice.randint(2, 8))]
+    pairs = []
+    for _ in range(dice.randint(20, 80)):
+        label = dice.choice(names)
+        pairs.append((label, dice.choice([label, label, dice.choice(names), ""])))
+    total = checked(pairs, classes=names).session.sections[0].total
+    labels, answers = zip(*[pair for pair in pairs if pair[1]], strict=True)
+    assert total.matrix is not None
+    matrix = known.confusion_matrix(labels, answers, labels=names).tolist()
+    assert [[*counts] for counts in total.matrix.counts] == matrix
+    kappa = known.cohen_kappa_score(labels, answers, labels=names)
+    assert total.figures["kappa"].value == pytest.approx(kappa)
+    occurring = sorted({*labels, *answers})
+    f1 = known.f1_score(labels, answers, labels=occurring, average="macro", zero_division=0)
+    assert total.figures["macro_f1"].value == pytest.approx(f1)
+    for name in {*labels}:
+        recall = known.recall_score(labels, answers, labels=[name], average="macro")
+        assert total.figures[f"recall of {name}"].value == pytest.approx(recall)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "settings", "says"),
+    [
+        # A misspelled word is no class, unless both sides have it, or it is named.
+        ([("violated", "violatd"), ("satisfied", "satisfied")], {}, '"violatd"; must be'),
+        ([("pass", "pass"), ("fail", "partly")], {}, "name all: --classes A,B,..."),
+        # Numbers without an order are asked for.
+        ([("0", "1"), ("1", "2"), ("2", "2")], {}, "no order, name all: --classes"),
+        # What only one side has may be one thing in two words.
+        ([("a", "x"), ("b", "y")], {}, "--classes a,b,x,y"),
+        ([(f"text {n}", f"text {n}") for n in range(21)], {}, "classes are at most 20"),
+        ([(f"text {n}", "pass") for n in range(3_000)], {}, "name the column of answers: --label"),
+        (SIDES, {"classes": ["first", "second"]}, 'got "tie"; must be first or second'),
+        (SIDES, {"classes": ["first", "second"]}, "say which class it is: --map tie=CLASS"),
+        (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
+        (SIDES, {"classes": ["a|b", "c"]}, "none of them |"),
+    ],
+)
+def test_what_is_no_set_of_classes_is_refused_with_what_to_do(
+    pairs: Sequence[Row], settings: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        checked(pairs, **settings)
+    assert says in str(caught.value)
+    assert len(str(caught.value)) < 3_000
+
+
+def test_words_are_classes_where_both_sides_have_them_or_an_option_says_so() -> None:
+    partly = [("pass", "pass"), ("partly", "fail"), ("fail", "partly")]
+    assert {*checked(partly).judges["verdict"].figures} >= {"recall of partly", "macro_f1"}
+    numbers = checked([("0", "1"), ("1", "2"), ("2", "2")], classes=["0", "1", "2"])
+    assert "recall of 2" in numbers.judges["verdict"].figures
+    both = [("violated", "violatd"), ("violatd", "violated"), ("satisfied", "satisfied")]
+    assert "recall of violatd" in checked(both).judges["verdict"].figures
+    joined = checked([("a", "x"), ("b", "b")], map={"x": "a"})
+    assert joined.judges["verdict"].figures["accuracy"].value == 1
+
+
+def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.csv").write_text("case,label,verdict\na,tie,oops\nb,n/a,tie\nc,first,first\n", "utf-8")
+    assert main(["check", "t.csv", "--label=label", "-v", "--report=r.json"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "classes: first, oops, tie" in printed
+    assert "no label is oops; --map WORD= counts a word as no verdict" in printed
+    assert "n/a is an answer, right or wrong; --map n/a= counts it as missing" in printed
+    assert str(code_of("tie")) not in printed
+    [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()
+    figures = suite["judges"]["default"]["overall"]
+    assert (figures["binary"], figures["ordinal"]) == (None, None)
+    assert figures["classes"]["confusion_matrix"]["labels"] == ["first", "oops", "tie", "n/a"]
+    assert figures["classes"]["recalls"]["n/a"]["value"] == 0
+    assert main(["check", "t.csv", "--label=label", "--map=n/a=", "--classes=tie,first,oops"]) == 0
+    assert "classes: tie, first, oops" in capsys.readouterr().out
+
+
+THREE = ("violated", "satisfied", "n/a")
+
+
+@pytest.mark.parametrize(
+    ("judge", "headline", "doubt"),
+    [
+        (lambda _: "n/a", "misses 20 of 20 violations that it found before (judged n/a)", ""),
+        (
+            lambda label: "satisfied" if label == "n/a" else label,
+            "misses 20 of 20 n/a cases that it found before (judged satisfied)",
+            "Never says n/a, which is right in 20 cases: calls 20 of them satisfied.",
+        ),
+        (
+            lambda label: "n/a" if label == "satisfied" else label,
+            "is wrong on 20 of 20 satisfied cases that it passed before (judged n/a)",
+            "Never says satisfied, which is right in 20 cases: calls 20 of them n/a.",
+        ),
+    ],
+)
+def test_a_judge_that_is_wrong_about_n_a_is_named(
+    judge: Callable[[str], str], headline: str, doubt: str
+) -> None:
+    pairs = [(label, judge(label), label) for label in THREE * 20]
+    table = rows(pairs, "earlier")
+    decided = check_table(table, verdict="verdict", baseline="earlier", same_judge=True)
+    assert decided.decision is not None
+    assert decided.decision.word == "FAIL"
+    assert headline in decided.decision.headline
+    alone = doubts(check_table(table, verdict="verdict"))
+    assert (doubt or "Constant verdict: n/a for all 60 cases.") in alone
+
+
+def test_n_a_is_missed_no_false_alarm_and_in_no_mean() -> None:
+    figures = checked([(label, "n/a") for label in THREE * 4]).judges["verdict"].figures
+    assert figures["recall"].fraction == "0 of 4"
+    assert figures["false_positive_rate"].fraction == "0 of 4"
+    assert figures["called_not_applicable"].fraction == "4 of 4"
+    assert figures["recall of n/a"].fraction == "4 of 4"
+    levels = [("1", "1"), ("5", "n/a"), ("n/a", "n/a"), ("n/a", "3"), ("3", "4")]
+    figures = checked(levels, scale=(1, 5)).judges["verdict"].figures
+    assert figures["exact"].fraction == "2 of 5"
+    assert figures["mean_absolute_error"].value == pytest.approx(0.5)
+    assert figures["mean_absolute_error"].n == 2
+    assert figures["recall of n/a"].fraction == "1 of 2"
+
+
+def test_n_a_beside_levels_is_decided_about_by_itself() -> None:
+    labels = ["1", "2", "3", "n/a"] * 15
+    same = rows([(label, label, label) for label in labels], "old")
+    kept = check_table(same, scale=(1, 3), verdict="verdict", baseline="old", same_judge=True)
+    assert kept.decision is not None
+    assert "as good as before on 60 cases" in kept.decision.headline
+    for said, headline in (
+        ("n/a", "says n/a to 45 of 45 cases that it gave a level before"),
+        ("2", "misses 15 of 15 n/a cases that it found before"),
+    ):
+        table = rows([(label, said, label) for label in labels], "old")
+        lost = check_table(table, scale=(1, 3), verdict="verdict", baseline="old", same_judge=True)
+        assert lost.decision is not None
+        assert headline in lost.decision.headline
+
+
+@pytest.mark.parametrize("word", ["all", "rubric", "violated", "<b>x</b>", "=1+1", "class"])
+def test_a_class_may_have_any_word(word: str) -> None:
+    pairs = [(word, "other", word), ("other", "other", "other"), ("third", "third", "third")] * 20
+    table = rows(pairs, "old")
+    decided = check_table(table, verdict="verdict", baseline="old", same_judge=True)
+    assert decided.decision is not None
+    assert f"misses 20 of 20 {word} cases that it found before" in decided.decision.headline
+    classes = [of for of in decided.decision.sets if of.is_class]
+    assert [of.n for of in classes] == [20, 20, 20]
