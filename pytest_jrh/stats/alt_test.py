@@ -16,8 +16,7 @@ from itertools import compress
 import numpy as np
 
 from pytest_jrh.core import frozen
-from pytest_jrh.stats.distributions import t_tail
-from pytest_jrh.stats.intervals import Estimate, estimate_mean
+from pytest_jrh.stats.intervals import Estimate, estimate_mean, t_tail
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints
 
 TOLERANCES = (0.2, 0.1)

@@ -12,8 +12,7 @@ import numpy as np
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.results import most_frequent
-from pytest_jrh.stats.distributions import binomial_tail
-from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, effective_size
+from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, binomial_tail, effective_size
 from pytest_jrh.stats.statistics import flicker_of, share_of
 from pytest_jrh.stats.verdicts import Verdicts, answer_of, distinct
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.distributions import t_quantile
-from pytest_jrh.stats.intervals import differing_pairs, effective_size, majority_flip
+from pytest_jrh.stats.intervals import differing_pairs, effective_size, majority_flip, t_quantile
 from tests.support.figures import Runs, bias_of, ends, kappa_of, marks, mean_error_of, share_of
 
 CLUSTER = st.integers(1, 15).flatmap(
