@@ -76,7 +76,7 @@ class Kind:
         """The targets of the rubric's scale that it makes cases for, as they are said: those that
         the config wants, where none all.
         """
-        targets = [None if score is None else scale.said(score) for score in scale.targets]
+        targets = [*map(scale.said, scale.targets)]
         if self.answer == "best":
             return tuple(targets[-1:])
         if wanted and scale.levels:

@@ -281,7 +281,7 @@ class CaseResult:
     @property
     def label_text(self) -> str:
         """The right answer as files have it."""
-        return str(None if self.label is None else self.scale.said(self.label))
+        return str(self.scale.said(self.label))
 
     @property
     def scores_text(self) -> str:

@@ -235,7 +235,6 @@ class CaseRunner:
         assert case is not None
         score = most_frequent(scores)
         if not case.scale.accepts(score, case.expected):
-            assert case.expected is not None
             expected = case.scale.said(case.expected)
             detail = f"{scores_text(score, scores, case.scale)} for {expected}"
             raise NoVerdictCase("wrong_on_base", detail)

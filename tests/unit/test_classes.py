@@ -35,7 +35,14 @@ from pytest_jrh.judges.own_code import Scoring, code_answer
 from pytest_jrh.llm.calls import ordinal_guidance, parse, score_levels_table
 from pytest_jrh.people.board import Assigned, ReviewCase
 from pytest_jrh.people.decisions import Decision, with_edits
-from pytest_jrh.people.labels import Joiner, LabelRow, label_word
+from pytest_jrh.people.labels import (
+    Joiner,
+    LabelRow,
+    PersonLabel,
+    label_word,
+    read_people,
+    write_beside_cases,
+)
 from pytest_jrh.review import bare_body
 from pytest_jrh.stats.reasoning import contradicts
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
@@ -278,6 +285,22 @@ def test_people_label_with_words_and_keys() -> None:
         decision = Decision(case_id="a", case_digest="b", action="edited", expected="n/a")
         assert with_edits(case, decision).expected == NOT_APPLICABLE
         assert label_word(case, NOT_APPLICABLE) == "n/a"
+
+
+def test_a_label_that_was_given_blind_is_kept_as_a_word(tmp_path: Path) -> None:
+    case = made(OF_CLASSES, "tie")
+    test = SimpleNamespace(name=case.spec.test, output_dir=tmp_path)
+    suite: Any = SimpleNamespace(
+        name=case.spec.suite, tests=[test], rubrics=[OF_CLASSES], blind_labels=None
+    )
+    label = PersonLabel(case_digest(case), "ann", code_of("tie"), blind=True)
+    write_beside_cases([suite])(case, label)
+    [file] = tmp_path.rglob("*.jsonl")
+    assert '"label":"tie"' in file.read_text()
+    assert read_people(suite) == (label,)
+    file.write_text(file.read_text().replace("tie", "Tie "))
+    with pytest.raises(InputError, match=r"is no answer; must be .*tie, lose, n/a, or null"):
+        read_people(suite)
 
 
 def test_n_a_is_a_label_where_it_is_on_offer_and_else_asked_for() -> None:

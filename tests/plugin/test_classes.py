@@ -1,0 +1,99 @@
+"""A suite whose rubric has classes and n/a: made, judged, replayed, and held to a baseline."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.plugin.recorded import run_pytest
+from tests.support.model_server import ModelServer, Request
+
+CONFIG = """
+suite: {of: answers, log: rows.csv, rubrics: rubrics.yml}
+cases: {kinds: [labels, perturbation]}
+labels: {metadata: gold}
+editor: {model: openai/editor}
+output: {rand: true}
+judges:
+  - {name: prompt, model: openai/judge, repeats: 3}
+  - {name: code, python: "judges.py:judge"}
+"""
+RUBRICS = """
+- id: winner
+  instructions: Which team does the answer name?
+  classes:
+    first: It names the first team.
+    "off, <b>": It names the second one.
+    tie: It names neither, or both.
+  not_applicable: The question is about no match.
+"""
+ROWS = "id,question,answer,gold\nr1,Who wins?,It is: first.,first\nr2,Hello?,It is: n/a.,N/A\n"
+ANSWERS = ("first", "off, <b>", "tie", "n/a")
+# Says tie where n/a is right; the other one gives nothing else than n/a.
+NEVER = """
+def judge(case):
+    said = case.response[7:-1]
+    return "tie" if said == "n/a" else said
+"""
+ALWAYS = """
+def judge(case):
+    assert case.scores[-1] == "n/a"
+    return "n/a", "Not my matter."
+"""
+CODE = re.compile(r"-[1-5]\d{9}\b")
+
+
+def model(request: Request) -> Any:
+    if request.stage == "editor":
+        target = json.loads(re.findall(r"^Target score: (.*)", request.text, re.MULTILINE)[0])
+        return {"new_content": f"It is: {target}.", "reason": "So it is said."}
+    said = re.findall(r"It is: (.*)\.$", request.text, re.MULTILINE)[-1]
+    answer = {"score": said.replace("&lt;", "<")}
+    if request.stage == "verifier":
+        return {"rationale": "It says so.", **answer, "verdict": "PASS"}
+    return {"reasoning": "The answer says so.", **answer}
+
+
+def test_a_suite_of_classes_is_made_judged_replayed_and_compared(tmp_path: Path) -> None:
+    files = {"rows.csv": ROWS, "rubrics.yml": RUBRICS, "qa.yml": CONFIG, "judges.py": NEVER}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    options = ["--jrh-config=qa.yml", "--jrh-baseline=base.jsonl", "-v"]
+    reports = [f"--jrh-report={name}" for name in ("page.html", "comment.md", "report.json")]
+    with ModelServer(model) as server:
+        record = ["--jrh-record-mode=new_episodes", "--jrh-update-baseline"]
+        done = run_pytest(tmp_path, *options, *record, "-rA", *reports, env=server.environment)
+        assert done.code == 0, done.stdout + done.stderr
+        sent, calls = "".join(request.text for request in server.requests), len(server.requests)
+        # The first judge replays, and the other one is another now.
+        (tmp_path / "judges.py").write_text(ALWAYS)
+        again = run_pytest(
+            tmp_path, *options, "-n", "2", "--junitxml=junit.xml", env=server.environment
+        )
+        assert len(server.requests) == calls == 8 + 8 + 30
+    assert '"off, &lt;b>": It names the second one.' in sent or '"off, <b>": It names' in sent
+    assert again.code == 1, again.stdout + again.stderr
+    assert "no longer in the suite" not in again.stdout
+    assert "qa.yml::agent_perturbation::winner::r1[e1-score_off%2C%20%3Cb%3E-prompt]" in done.stdout
+    assert "recall of n/a" in done.stdout
+
+    [made] = tmp_path.rglob("agent_perturbations.jsonl")
+    records = [json.loads(line) for line in made.read_text().splitlines()]
+    labels = Counter(record["expected"] for record in records if record["target_score"])
+    assert labels == Counter(dict.fromkeys(ANSWERS, 2) | {"first": 3, "n/a": 3})
+    lines = [json.loads(line) for line in (tmp_path / "base.jsonl").read_text().splitlines()]
+    verdicts = Counter[tuple[str, ...]]()
+    for line in lines:
+        if line.get("scores"):
+            verdicts[line["judge"], line["label"], *line["scores"]] += 1
+    assert verdicts["prompt", "n/a", "n/a", "n/a", "n/a"] == 3
+    assert verdicts["code", "n/a", "tie"] == 3
+    assert verdicts["code", "off, <b>", "off, <b>"] == 2
+    for printed in (done.stdout, again.stdout, sent):
+        assert not CODE.search(printed)
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and "cassettes" not in path.parts:
+            assert not CODE.search(path.read_text("utf-8", "replace")), path
