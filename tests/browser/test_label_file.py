@@ -129,6 +129,7 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
     assert Counter(row["split"] for row in rows) == {"": 2 * NUMBER, "settled": DISPUTED + 1}
     # 11 violated, of which 6 are odd, and 19 satisfied, of which 10 are even.
     assert verdicts_by_label() == (6, 5, 10, 9)
+    Path("inputs/data/desk/labels.csv").write_bytes(Path("labels.csv").read_bytes())
     ready = make_ready(config, cwd=pages.folder, rootdir=pages.folder)
     values = {run: label.value for (_, run, _), label in ready.labels.items()}
     assert len(values) == NUMBER
