@@ -215,6 +215,8 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
     label.add_argument("file", metavar="FILE", help="conversations, a log, a table, or results")
     label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="ID: TEXT, or a file")
     label.add_argument("--sample", type=int, metavar="N", help="label N cases, drawn at random")
+    by = "with --sample: draw evenly from the words of a column, such as verdict, with weights"
+    label.add_argument("--by", metavar="COL", default="", help=by)
     label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
     out = "where the labels go (default: labels.csv)"
     label.add_argument("--out", type=Path, default="labels.csv", metavar="CSV", help=out)

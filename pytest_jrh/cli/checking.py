@@ -44,6 +44,7 @@ from pytest_jrh.sources.verdicts import (
     cases_of,
     refuse_strangers,
 )
+from pytest_jrh.sources.weights import weigh
 from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison
@@ -53,6 +54,10 @@ from pytest_jrh.stats.probabilities import ERROR
 from pytest_jrh.stats.rule import Asked
 
 _ITSELF = "is held against itself"
+_WEIGHTED = (
+    "its labels were drawn by what a judge says, so that its mistakes are among them more often "
+    "than those of before: nothing compares the two"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +240,11 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     checked.changed = changed
     if labels is not None:
         labelled = cases_of(labels, label_columns, values)
+        if stand_for := weigh(labelled, checked):
+            if baseline or earlier is not None:
+                hint = "label a sample that is drawn at random: --sample N without --by"
+                raise InputError(_WEIGHTED, labels.file, key="--baseline", hint=hint)
+            checked.notices.append(stand_for)
         add_labels(checked, labelled)
     if earlier is not None:
         before = cases_of(earlier, earlier_columns, values)

@@ -23,6 +23,7 @@ from pytest_jrh.core.text import counted, visible
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.disputes import Votes, disputes
 from pytest_jrh.people.labels import LabelTable
+from pytest_jrh.people.sampling import drawn_evenly
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
@@ -41,12 +42,16 @@ def label_file(path: Path, options: Namespace) -> int:
         raise InputError(f"got {out}; must end in .csv", key=key)
     table = table_in(path, with_text=bool(options.text))
     texts: Iterable[TextToLabel]
+    if options.by and (table is None or not options.sample):
+        message = "needs a table, and says how its --sample is drawn"
+        raise InputError(message, key="--by", hint="draw 60 of a table: --sample 60 --by COL")
     if table is None:
         texts, notices = texts_of_runs(path)
     else:
         named = [("case", options.case or ""), *(("text", name) for name in options.text or ())]
         table = with_named(table, named)
-        texts, notices = texts_to_label(table, options.text, options.case), table.notices
+        texts = texts_to_label(table, options.text, options.case, options.by)
+        notices = table.notices
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:
         if items.setdefault(item.key, item).turns != item.turns:
@@ -60,6 +65,11 @@ def label_file(path: Path, options: Namespace) -> int:
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(message, str(path), hint=hint)
     labels = LabelTable(out, cases, "drawn" if options.sample else "")
+    if options.by:
+        words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
+        weights = drawn_evenly(cases, words, options.sample, labels)
+        cases = [case for case in cases if case.spec.label_key in weights]
+        labels = LabelTable(out, cases, "weighted", weights)
     votes: Votes = {}
     if options.disagreements:
         votes, gone = disputes(labels, str(path))
@@ -120,10 +130,11 @@ def _cases(items: Iterable[TextToLabel], rubrics: Sequence[Rubric]) -> list[Case
             text = rubric.instructions
             if item.rubric_text and text == rubric.id:
                 text = item.rubric_text
+            metadata = {"digest": item.digest, "word": item.word}
             case = Case(
                 CaseSpec("", "label", rubric.id, key.case, key.epoch),
                 replace(rubric, id=rubric.id or "the rubric", instructions=text),
-                AgentRun(key.case, key.epoch, messages, metadata={"digest": item.digest}),
+                AgentRun(key.case, key.epoch, messages, metadata=metadata),
                 PerturbationOutcome(messages),
                 expected=None,
                 verified=True,

@@ -25,7 +25,8 @@ from pytest_jrh.sources.verdicts import TableCase, Verdict, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart
 from pytest_jrh.stats.reasoning import contradicts
-from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
+from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts, numbered
+from pytest_jrh.stats.weights import Stratum, strata
 
 _Given: TypeAlias = Sequence[tuple[int, Verdict]]
 
@@ -259,6 +260,7 @@ class TableResults(Sequence[CaseResult]):
             "base_case": "",
         }
         ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}
+        of_rows = self._strata()
         for row, (case, judge) in enumerate(self.rows):
             rubric, run, epoch = self.rubric(case), case.key.case, case.key.epoch
             key = (rubric, epoch, judge, scale.target(case.label))
@@ -294,10 +296,22 @@ class TableResults(Sequence[CaseResult]):
                 "score": score,
                 "answers": repeats,
                 "outcome": outcome,
-                "probabilities": _probabilities(given),
                 "slices": self._slices[case.row],
+                # No figure of probabilities is weighted.
+                "probabilities": () if of_rows else _probabilities(given),
+                "weight": of_rows[row] if of_rows else None,
                 "contradicted": self._contradicts_itself(given, score, judge),
             }
+
+    def _strata(self) -> Sequence[Stratum | None]:
+        """The stratum of each row's label; nothing where no label has a weight."""
+        cases = [*self.table.cases.values()]
+        weights = [case.weight if case.label is not None else 0.0 for case in cases]
+        if not any(weights):
+            return ()
+        clusters = numbered(case.cluster or str(case.key) for case in cases)
+        of_cases = dict(zip(self.table.cases, strata(weights, clusters), strict=True))
+        return [of_cases[case.key] for case, _ in self.rows]
 
 
 def _reasoning(table: VerdictTable, row: int, judge: str) -> str:

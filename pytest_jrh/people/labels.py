@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter
@@ -127,6 +128,8 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
     joined = joiner.join(label_file.rows, settings, file, kept_file)
     joined.notices += (f"{file}: {notice}" for notice in label_file.notices)
+    if any(row.weight for row in label_file.rows):
+        joined.notices.append(f"{file}: weights are not used: each label counts once.")
     if label_file.unused and not label_file.is_raw:
         joined.notices.append(f"{file}: columns that are not used: {listed(label_file.unused)}.")
     return joined
@@ -214,6 +217,8 @@ class LabelRow:
     """Of the text that was labelled, by the columns of a table; see `verdicts.text_digests`."""
     rubric_digest: str = ""
     """Of what was asked; see `question_digest`. Another wording is another question."""
+    weight: str = ""
+    """How many cases the label stands for, of those that were drawn by what a judge said."""
     line: int | None = None
     """None for what the log says."""
 
@@ -591,8 +596,14 @@ class LabelTable:
     others are no labels here, and else those are none that are settled.
     """
 
-    def __init__(self, path: Path, cases: Iterable[Case], split: str) -> None:
-        self.path, self._split = path, split
+    def __init__(
+        self,
+        path: Path,
+        cases: Iterable[Case],
+        split: str,
+        weights: Mapping[LabelKey, str] = MappingProxyType({}),
+    ) -> None:
+        self.path, self._split, self._weights = path, split, weights
         self._cases = {case.spec.label_key: case for case in cases}
 
     def rows(self) -> list[LabelRow]:
@@ -627,19 +638,29 @@ class LabelTable:
 
         with FileLock(self.path.with_name(f".{self.path.name}.lock")):
             split = self._split
+            weight = self._weights.get(case.spec.label_key, "")
             rows = []
             for row in self.rows():
+                of_row = self.case_of(row)
+                if of_row == case:
+                    weight = weight or row.weight
                 is_own = row.annotator == label.reviewer
                 # Whoever settles a case again settles it for all.
                 is_own = is_own or (self._split == SETTLED and not label.withdrawn)
-                if is_own and self._is_of_split(row) and self.case_of(row) == case:
+                if is_own and self._is_of_split(row) and of_row == case:
                     split = row.split
                 else:
-                    rows.append(row)
+                    known = row.weight
+                    if of_row is not None:
+                        # A table that has grown since has others.
+                        known = self._weights.get(of_row.spec.label_key, known)
+                    rows.append(replace(row, weight=known))
             if not label.withdrawn:
-                rows.append(_row(case, label, split))
+                rows.append(replace(_row(case, label, split), weight=weight))
             if rows:
-                header = ("case_id", *_COLUMNS[1:])
+                header = ["case_id", *_COLUMNS[1:]]
+                if not any(row.weight for row in rows):
+                    header.remove("weight")
                 lines = [{"case_id": row.run_id, **asdict(row)} for row in rows]
                 atomic_write(
                     self.path,

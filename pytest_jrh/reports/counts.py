@@ -23,6 +23,7 @@ from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
 from pytest_jrh.stats.verdicts import Bools, Verdicts
+from pytest_jrh.stats.weights import labels_for
 
 # So many rows still fit a glance.
 _MOST_ROWS = 8
@@ -107,7 +108,7 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
             first = "level" if section.scale.is_ordered else "rubric"
             is_one_rubric_of_classes = len(rows) == 1 and section.scale.has_classes
             if not is_one_rubric_of_classes:
-                yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows)
+                yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows or [total])
             if section.scale.has_classes:
                 of_classes = sorted(_class_rows(section, compared), key=lambda row: -row.worst)
                 yield _counts_table("class", of_classes)
@@ -157,6 +158,8 @@ def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Cou
             yield _counts(statistics.name, section, statistics, of_rubric)
         return
     judged = section.total.judged
+    if any(judged.weight.names):
+        return
     scores = section.total.matrices[section.scale.name].labels
     about = (section.suite, section.judge, "")
     of_class = section.scale.classes[0]
@@ -261,6 +264,9 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
             before.append(Cell(NONE if share.before is None else f"{share.before:,}"))
             is_changed = is_changed or share.before not in (None, share.wrong.count)
         columns.append((of_class.mistakes, cells))
+        if of_class.figure == "recall":
+            of_rows = [row.shares[of_class].wrong for row in rows]
+            columns.append(("labels for +-10", [*map(_labels_needed, of_rows)]))
         if is_changed:
             columns.append(("before", before))
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
@@ -276,6 +282,26 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
         level: Level = "total" if row.name == _ALL else "rubric"
         table_rows.append(Row(row.name, tuple(row_cells), level, row.about))
     return Table(first, tuple(titles), tuple(table_rows), most=_MOST_ROWS)
+
+
+def _labels_needed(missed: Estimate) -> Cell:
+    """How many labels would tell to within 10 points what is missed, where labels have weights."""
+    is_weighted = missed.count is None and missed.lower is not None
+    return Cell(f"{labels_for(missed, 0.2):,} labels" if is_weighted else NONE)
+
+
+def more_labels(statistics: Statistics) -> str:
+    """How many labels more would halve the widest interval of what a judge gets wrong."""
+    widths = {}
+    for of_class in statistics.scale.classes:
+        wrong = statistics.mistakes(of_class)
+        if wrong.lower is not None and wrong.upper is not None:
+            widths[of_class.mistakes] = wrong.upper - wrong.lower
+    if not widths:
+        return ""
+    widest = max(widths, key=widths.__getitem__)
+    more = 3 * statistics.counts.n
+    return f" {more:,} more labels, drawn like these, would halve the widest: {widest}."
 
 
 def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:

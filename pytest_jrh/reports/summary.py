@@ -33,6 +33,7 @@ from pytest_jrh.reports.counts import (
     Share,
     count_blocks,
     finding_sentences,
+    more_labels,
     probe_blocks,
     slice_tables,
 )
@@ -122,6 +123,14 @@ def _table_headline(session: Session, suite: str) -> str:
     if not judged or not judged[0].total.counts.n:
         return "no case was judged" if session.results else "labels, and no verdict"
     total = judged[0].total
+    if any(total.judged.weight.names) and total.accuracy.lower is not None:
+        wrong_share = total.accuracy.complement()
+        name, kappa = total.kappa
+        return (
+            f"the judge is wrong in {figures.percent(wrong_share.value)} "
+            f"({figures.range_text(wrong_share)}), by {counted(wrong_share.n, 'weighted label')}; "
+            f"{name} {figures.figure_text(name.replace(' ', '_'), kappa)}"
+        )
     cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
     if not wrong:
         right = figures.range_text(total.accuracy, digits=0)
@@ -312,6 +321,8 @@ def _details(session: Session) -> Iterator[Block]:
     for section in session.sections:
         table = topics.figures_table(section)
         note = "In parentheses: 95% intervals."
+        if session.is_table:
+            note += more_labels(section.total)
         if len(table.rows) > 1:
             note += f" {ONE_BY_ONE}"
         more_blocks = (*topics.more_figures(section), *_flickering(session, section))

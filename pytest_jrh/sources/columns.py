@@ -474,25 +474,38 @@ def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
 
 
 class TextToLabel(NamedTuple):
-    """A text to label with its digest, and what its rubric asks, where the file says it."""
+    """A text to label with its digest; what its rubric asks, where the file says it, and the word
+    that it is drawn by.
+    """
 
     key: CaseKey
     turns: Sequence[Message]
     digest: str
     rubric_text: str = ""
+    word: str = ""
 
 
-def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iterator[TextToLabel]:
-    """The rows of a table, each with a turn for every text, whose role is its column. What is not
-    named is found by its name; raises `InputError` where that cannot be.
+def texts_to_label(
+    table: Table, text_columns: Sequence[str], case: str, by: str = ""
+) -> Iterator[TextToLabel]:
+    """The rows of a table, each with a turn for every text, whose role is its column, and the word
+    of the column `by`. What is not named is found by its name; raises `InputError` where that
+    cannot be.
     """
+    verdicts = columns_named(table, ROLES["verdict"])
+    if by == "verdict" and len(verdicts) == 1:
+        by = verdicts[0]
     text_columns = text_columns or columns_named(table, TEXTS)
     epoch = only_column(table, "epoch", text_columns)
     # No option names this column.
     rubric_ids = columns_named(table, "rubric_id")
     rubric = rubric_ids[0] if rubric_ids else only_column(table, "rubric", text_columns)
     case = case or case_column(table, text_columns, [epoch, rubric])
-    for role, names in (("case", [case]), ("text", text_columns or [""])):
+    for role, names in (
+        ("case", [case]),
+        ("text", text_columns or [""]),
+        ("by", filter(None, [by])),
+    ):
         for name in names:
             if name not in table.columns:
                 column = name or "is known"
@@ -500,10 +513,10 @@ def texts_to_label(table: Table, text_columns: Sequence[str], case: str) -> Iter
                 hint = f"name it: --{role} COL"
                 raise InputError(message, table.file, key=f"--{role}", hint=hint)
     digests = text_digests(table, text_columns)
-    columns = (case, rubric, epoch, "rubric_text")
-    for row, (*of_case, rubric_text) in enumerate(table.cells(*columns)):
+    columns = (case, rubric, epoch, "rubric_text", by)
+    for row, (*of_case, rubric_text, word) in enumerate(table.cells(*columns)):
         turns = texts_of_row(table, text_columns, row)
-        yield TextToLabel(CaseKey.of(*of_case), turns, digests[row], rubric_text)
+        yield TextToLabel(CaseKey.of(*of_case), turns, digests[row], rubric_text, word)
 
 
 def texts_of_row(table: Table, columns: Iterable[str], row: int) -> Sequence[Message]:

@@ -222,6 +222,7 @@ class TableCase:
     cluster: str | None
     label: int | None = None
     votes: dict[str, int | None] = field(default_factory=dict)
+    weight: float = 0.0
     given: dict[str, list[tuple[int, Verdict]]] = field(default_factory=dict)
 
 
@@ -350,6 +351,7 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
     for key, case in table.cases.items():
         of_people = labelled.pop(key, TableCase(key, case.row, None))
         case.label, case.votes = of_people.label, of_people.votes
+        case.weight = of_people.weight
     table.cases |= {key: case for key, case in labelled.items() if case.label is not None}
     table.columns = table.columns._replace(labels=labels.columns.labels)
     table.notices += labels.notices

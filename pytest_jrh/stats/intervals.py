@@ -82,15 +82,19 @@ class Estimate:
 
     @property
     def fraction(self) -> str:
-        """A share as `12 of 20`."""
+        """A share as `12 of 20`; of cases with weights in percent, with its interval."""
+        if self.count is None and self.lower is not None and self.upper is not None:
+            return f"{self.value:.0%} ({100 * self.lower:.0f}-{100 * self.upper:.0f})"
         return f"{self.count or 0:,} of {self.n:,}"
 
     def complement(self) -> Estimate:
         """The share of the other cases."""
-        if self.value is None or self.count is None:
+        if self.value is None:
             return self
-        others = self.n - self.count
-        whole = replace(self, value=others / self.n, count=others)
+        whole = replace(self, value=1 - self.value)
+        if self.count is not None:
+            others = self.n - self.count
+            whole = replace(self, value=others / self.n, count=others)
         if self.lower is None or self.upper is None:
             return whole
         return replace(whole, lower=1 - self.upper, upper=1 - self.lower)
@@ -304,11 +308,11 @@ def estimate_kappa(
     others = every_pair[(every_pair[:, 0] == every_pair[:, 1]) != is_perfect]
     if not len(others):
         others = np.array([[0.0, 1.0]])
-    rows, turned = _products(known, classes), _products(others, classes)
-    return estimate(rows, clusters, _kappa, turned, span=(-1.0, 1.0), level=level)
+    rows, turned = products(known, classes), products(others, classes)
+    return estimate(rows, clusters, kappa_of_sums, turned, span=(-1.0, 1.0), level=level)
 
 
-def _products(pairs: Floats, classes: Floats | None) -> Floats:
+def products(pairs: Floats, classes: Floats | None) -> Floats:
     """What kappa needs to know of each case. Classes are directions, all as far from each other, so
     that one formula holds.
     """
@@ -321,7 +325,8 @@ def _products(pairs: Floats, classes: Floats | None) -> Floats:
     return np.column_stack([*sums, one, other])
 
 
-def _kappa(sums: Sequence[Any]) -> Any:
+def kappa_of_sums(sums: Sequence[Any]) -> Any:
+    """Kappa of the sums of `products`."""
     n, of_one, of_other, of_both, *margins = sums
     by_chance, half = n * (of_one + of_other), len(margins) // 2
     for one, other in zip(margins[:half], margins[half:], strict=True):

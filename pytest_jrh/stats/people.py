@@ -28,6 +28,7 @@ from pytest_jrh.stats.annotators import Agreement, VotedCase, Votes, agreement
 from pytest_jrh.stats.intervals import Clusters, Estimate, estimate, estimate_share
 from pytest_jrh.stats.statistics import share_of
 from pytest_jrh.stats.verdicts import Floats, Verdicts
+from pytest_jrh.stats.weights import weighted
 
 _Column: TypeAlias = npt.NDArray[Any]
 _Counts: TypeAlias = Callable[[_Column, _Column], _Column]
@@ -354,6 +355,8 @@ def violation_rates(
         cases = [answers[code] for code in kinds.codes]
         labelled = sum(case.people is not None for case in cases)
         corrected = anchored_violations(cases, of_rubric.cluster).estimate
+        corrected = weighted(of_rubric, {"violated": corrected})["violated"]
         share = share_of(of_rubric, says_violated)
-        rates.append((rubric, ViolationRate(share, corrected, labelled, drawn=bool(drawn))))
+        is_drawn = bool(drawn) or any(of_rubric.weight.names)
+        rates.append((rubric, ViolationRate(share, corrected, labelled, drawn=is_drawn)))
     return rates

@@ -40,6 +40,7 @@ from pytest_jrh.stats.intervals import (
     estimate_share,
 )
 from pytest_jrh.stats.verdicts import Bools, Coded, Floats, Ints, Verdicts, distinct
+from pytest_jrh.stats.weights import weighted
 
 _SEE_RECALL = "see the intervals of recall and false-positive rate"
 _OTHER_CLASSES = "the rubrics have different classes"
@@ -201,7 +202,7 @@ def statistics_of(verdicts: Verdicts) -> Statistics:
     return Statistics(
         rubric="",
         counts=Counts.of(verdicts),
-        figures=figures,
+        figures=weighted(judged, figures),
         scales=scales,
         matrices=matrices,
         judged=judged,
@@ -334,7 +335,10 @@ def panels(verdicts: Verdicts) -> list[Panel]:
 
     Cases of probes are no part of it.
     """
-    compared = []
+    compared: list[Panel] = []
+    if any(verdicts.weight.names):
+        # How judges agree on labelled cases alone says nothing of all.
+        return compared
     for suite, of_suite in verdicts.where(~verdicts.derived).grouped("suite").items():
         voting = of_suite.judged
         judges = tuple(voting.judge.present())

@@ -96,6 +96,7 @@ class Verdicts:
     are the answers in the baseline, None where the case is not compared, and `apart` says why;
     empty, it is compared, or has nothing to compare. `same_judge` is whether the judge is that of
     the baseline. `probabilities` are those of all repeats. `slices` are those that the case is in.
+    `weight` is the stratum of a label that stands for several cases, None of others.
     """
 
     ids: npt.NDArray[np.object_]
@@ -121,6 +122,7 @@ class Verdicts:
     same_judge: Coded[bool]
     probabilities: Coded[tuple[float, ...]]
     slices: Coded[Slices]
+    weight: Coded[Any]
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Verdicts:
@@ -297,6 +299,7 @@ def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[di
             "base_case": generation_id(spec.base_case) if spec.derived else "",
             "probabilities": result.extra.probabilities,
             "slices": result.extra.slices,
+            "weight": None,
         }
 
 

@@ -1,0 +1,153 @@
+"""Figures of labels that stand for several cases each, as those that were drawn evenly from what a
+judge said, where a random sample would hold few of the rare ones.
+
+Their intervals are those of a Bayesian bootstrap (Rubin 1981, Ann Stat 9:130-134), drawn in each
+stratum by itself (Aitkin 2008, Surv Res Methods 2:49-56), in which cases of one cluster have one
+weight. Half a case with a right verdict, and half a case with a wrong one, are added to each
+stratum, as in the prior of Jeffreys: what was not seen of few labels may be there. How many cases a
+stratum has is known of the table, and varies as it does in one of so many cases (double sampling,
+Cochran 1977, Sampling Techniques, 12.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pytest_jrh.core.scales import Scale, off
+from pytest_jrh.stats.intervals import LEVEL, Estimate, kappa_of_sums, products
+from pytest_jrh.stats.verdicts import Floats, Ints, Verdicts, answer_of
+
+_DRAWS = 2_000
+_UNSEEN = 0.5
+_SEED = 8234
+# The correlation that is taken inside of the clusters of the table.
+_ALIKE = 0.3
+
+_Cell: TypeAlias = tuple[Scale, Any, int | None]
+"""A scale, a label on it, and an answer."""
+
+
+class Stratum(NamedTuple):
+    """Labels that were drawn alike: how many cases each of these stands for, how many there are,
+    and what share of independent cases they are of those that they stand for.
+    """
+
+    weight: float
+    labels: int
+    share: float
+
+
+def strata(weights: Sequence[float], clusters: Ints) -> list[Stratum | None]:
+    """The strata of cases with these weights, 0 for those without a label."""
+    known, places, numbers = np.unique(weights, return_inverse=True, return_counts=True)
+    sizes = np.bincount(np.unique(clusters, return_inverse=True)[1]).astype(float)
+    alike = 1 + _ALIKE * ((sizes @ sizes) / sizes.sum() - 1)
+    of_weights: list[Stratum | None] = []
+    for weight, number in zip(known.tolist(), numbers.tolist(), strict=True):
+        stratum = Stratum(weight, number, min(1.0, alike / max(weight, 1.0)))
+        of_weights.append(stratum if weight else None)
+    return [of_weights[place] for place in places]
+
+
+def weighted(judged: Verdicts, figures: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The figures of these verdicts by the weights of their labels; as they are without any."""
+    of_figures = {**figures}
+    if any(judged.weight.names):
+        cells, masses = _masses(judged)
+        labels = len(judged.where(~judged.weight.equals(None)))
+        for key, figure in figures.items():
+            if figure.value is not None and key != "flicker":
+                of_figures[key] = _estimate(key, cells, masses, labels)
+    return of_figures
+
+
+def _masses(judged: Verdicts) -> tuple[list[_Cell], Floats]:
+    """The verdicts that there are, or may be, and of how many cases: by the labels in the first
+    row, then draw by draw.
+    """
+    rng = np.random.default_rng(_SEED)
+    _, clusters = np.unique(judged.cluster, return_inverse=True)
+    of_clusters = rng.standard_exponential((_DRAWS, len(judged)))
+    masses: dict[_Cell, Floats] = {}
+    for (stratum,), rows in judged.places("weight").items():
+        if stratum is None:
+            continue
+        kinds = judged.where(rows).kinds("scale", "label", "score")
+        unseen = rng.gamma(_UNSEEN, size=(2, _DRAWS))
+        drawn: dict[_Cell, Floats] = dict.fromkeys(kinds.names, np.zeros(1 + _DRAWS))
+        for number, cell in enumerate(kinds.names):
+            of_kind = rows[kinds.codes == number]
+            draws = of_clusters[:, clusters[of_kind]].sum(axis=1)
+            drawn[cell] = drawn[cell] + [len(of_kind), *draws]
+            for labels, share in zip(_labels(cell), unseen, strict=True):
+                for label in labels:
+                    other = (cell[0], label, cell[2])
+                    more = share * len(of_kind) / (len(rows) * len(labels))
+                    drawn[other] = drawn.get(other, 0) + np.array([0, *more])
+        # Labels of other rubrics are of the stratum, too.
+        total = sum(drawn.values()) + rng.gamma(stratum.labels - len(rows), size=1 + _DRAWS)
+        expected = stratum.labels + 2 * _UNSEEN
+        factor = (total / expected) ** (math.sqrt(stratum.share) - 1) * stratum.labels / expected
+        factor[0] = 1
+        for cell, of_cell in drawn.items():
+            masses[cell] = masses.get(cell, 0) + of_cell * factor * stratum.weight
+    return [*masses], np.column_stack([*masses.values()])
+
+
+def _labels(cell: _Cell) -> tuple[list[int | None], list[int | None]]:
+    """The labels by which a verdict is right, and those by which it is wrong, on levels by one."""
+    scale, label, score = cell
+    others = [other for other in scale.answers if other != score]
+    if scale.is_ordered and score is not None:
+        others = [other for other in others if abs(other - score) == 1]
+    return [score if score in scale.answers else label], [*others] or [label]
+
+
+def _estimate(key: str, cells: Sequence[_Cell], masses: Floats, labels: int) -> Estimate:
+    """A figure with its interval."""
+    if key.endswith("kappa"):
+        known = [(label, answer_of(*cell)) for cell in cells for label in cell[1:2]]
+        is_known = [answer is not None for _, answer in known]
+        masses = masses[:, is_known]
+        pairs = np.array(known, float)[is_known]
+        classes = None if cells[0][0].is_ordered else np.unique(pairs)
+        rows, figure = products(pairs, classes), kappa_of_sums
+    else:
+        rows, figure = np.array([_terms(key, *cell) for cell in cells], float), _ratio
+        if not rows.any():
+            return Estimate(n=labels, why="not weighted")
+    value, *draws = [figure(sums) for sums in (masses @ rows).tolist()]
+    lower, upper = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    return Estimate(value, min(lower, value), max(upper, value), n=labels)
+
+
+def _terms(key: str, scale: Scale, label: Any, score: int | None) -> tuple[float, float]:
+    """What a verdict adds to a figure, a ratio of two sums."""
+    is_right, answer = scale.accepts(score, label), answer_of(scale, label, score)
+    error = None if answer is None else off(answer, label)
+    if key == "violated":
+        return label == 1, 1
+    if key == "accuracy":
+        return is_right, 1
+    if key in ("exact", "within_one"):
+        return error is not None and abs(error) <= (key == "within_one"), 1
+    if key in ("mean_absolute_error", "bias"):
+        return abs(error or 0) if key != "bias" else error or 0, error is not None
+    for of_class in scale.classes:
+        if of_class.figure == key and label == of_class.answer:
+            return is_right != (key == "false_positive_rate"), 1
+    return 0, 0
+
+
+def _ratio(sums: Sequence[float]) -> float:
+    return sums[0] / sums[1] if sums[1] else math.nan
+
+
+def labels_for(figure: Estimate, points: float) -> int:
+    """So many labels would make an interval so wide, by a rule of thumb."""
+    width = (figure.upper or 0) - (figure.lower or 0)
+    return math.ceil(figure.n * (width / points) ** 2)
