@@ -39,6 +39,7 @@ ROLES: Mapping[str, str] = {
     "reasoning": "reasoning rationale explanation reason",
     "baseline": "",
     "by": "",
+    "weight": "",
 }
 """What columns are taken for, and the names that they may have, whatever their case."""
 OF_PEOPLE = ("label", "annotator", "settled")
@@ -119,6 +120,7 @@ class Columns(NamedTuple):
     baseline: str = ""
     by: tuple[str, ...] = ()
     guessed_label: str = ""
+    weight: str = ""
 
     @property
     def label(self) -> str:

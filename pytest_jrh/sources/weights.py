@@ -20,6 +20,7 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
     weights = of_file.texts("weight")
     if not any(weights):
         return ""
+    labels.columns = columns._replace(weight="weight")
     problems = []
     keys = of_file.cells(columns.case, columns.rubric, columns.epoch)
     for line, key, text in zip(of_file.lines, keys, weights, strict=True):
