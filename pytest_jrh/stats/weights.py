@@ -110,18 +110,20 @@ def _labels(cell: _Cell) -> tuple[list[int | None], list[int | None]]:
 def _estimate(key: str, cells: Sequence[_Cell], masses: Floats, labels: int) -> Estimate:
     """A figure with its interval."""
     if key.endswith("kappa"):
-        known = [(label, answer_of(*cell)) for cell in cells for label in cell[1:2]]
-        is_known = [answer is not None for _, answer in known]
-        masses = masses[:, is_known]
-        pairs = np.array(known, float)[is_known]
-        classes = None if cells[0][0].is_ordered else np.unique(pairs)
-        rows, figure = products(pairs, classes), kappa_of_sums
+        answers = [answer_of(*cell) for cell in cells]
+        is_known = np.array([answer is not None for answer in answers])
+        pairs = np.array([(cell[1], answer) for cell, answer in zip(cells, answers, strict=True)])
+        known = pairs[is_known].astype(float)
+        classes = None if cells[0][0].is_ordered else np.unique(known)
+        sums = masses[:, is_known] @ products(known, classes)
+        values = np.array([*map(kappa_of_sums, sums.tolist())])
     else:
-        rows, figure = np.array([_terms(key, *cell) for cell in cells], float), _ratio
-        if not rows.any():
+        sums = masses @ np.array([_terms(key, *cell) for cell in cells], float)
+        if not sums[0, 1]:
             return Estimate(n=labels, why="not weighted")
-    value, *draws = [figure(sums) for sums in (masses @ rows).tolist()]
-    lower, upper = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+        values = sums[:, 0] / sums[:, 1]
+    value = float(values[0])
+    lower, upper = np.nanquantile(values[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
     return Estimate(value, min(lower, value), max(upper, value), n=labels)
 
 
@@ -141,10 +143,6 @@ def _terms(key: str, scale: Scale, label: Any, score: int | None) -> tuple[float
         if of_class.figure == key and label == of_class.answer:
             return is_right != (key == "false_positive_rate"), 1
     return 0, 0
-
-
-def _ratio(sums: Sequence[float]) -> float:
-    return sums[0] / sums[1] if sums[1] else math.nan
 
 
 def labels_for(figure: Estimate, points: float) -> int:
