@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pytest_jrh.core.scales import Scale, off
+from pytest_jrh.core.scales import NOT_APPLICABLE, Scale, off
+from pytest_jrh.stats.classes import FALSE_ALARMS, recall_key
 from pytest_jrh.stats.intervals import LEVEL, Estimate, kappa_of_sums, products
 from pytest_jrh.stats.verdicts import Floats, Ints, Verdicts, answer_of
 
@@ -139,10 +140,12 @@ def _terms(key: str, scale: Scale, label: Any, score: int | None) -> tuple[float
         return error is not None and abs(error) <= (key == "within_one"), 1
     if key in ("mean_absolute_error", "bias"):
         return abs(error or 0) if key != "bias" else error or 0, error is not None
-    for of_class in scale.classes:
-        if of_class.figure == key and label == of_class.answer:
-            return is_right != (key == "false_positive_rate"), 1
-    return 0, 0
+    of_class = scale.class_of(label)
+    if of_class is None or recall_key(of_class) != key:
+        return 0, 0
+    if key == FALSE_ALARMS:
+        is_right = not is_right and score != NOT_APPLICABLE
+    return is_right, 1
 
 
 def labels_for(figure: Estimate, points: float) -> int:
