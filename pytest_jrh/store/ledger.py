@@ -100,8 +100,8 @@ def ledger_text(
 def result_from(text: str | bytes) -> CaseResult:
     """The result of a line."""
     data = text.encode() if isinstance(text, str) else text
-    # The ways in which a scale says that answers are words.
-    if any(mark in data for mark in (b'"answers":"|', b'"answers": "|', b'|n/a"')):
+    # Answers are words on a scale whose line begins or ends so.
+    if b'"answers"' in data and (b'": "|' in data or b'":"|' in data or b'|n/a"' in data):
         # What is no line stays as it is, and so does a word that is not on offer.
         with contextlib.suppress(ValueError, AttributeError, TypeError):
             data = json.dumps(_in_codes(json.loads(data))).encode()
@@ -111,7 +111,7 @@ def result_from(text: str | bytes) -> CaseResult:
 
 def _in_codes(line: Json) -> Json:
     """The values of a line with the codes of answers, where these are words."""
-    scale = scale_of_line(line["answers"], None)
+    scale = scale_of_line(line.get("answers", ""), None)
     codes = dict(zip(scale.on_offer, scale.answers, strict=True))
     extra = line.get("extra", {})
     of_rejected, of_probe = extra.get("rejected", {}), extra.get("probe", {})

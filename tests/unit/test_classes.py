@@ -249,6 +249,14 @@ def test_a_line_with_a_word_that_is_not_on_offer_is_none(answers: str, scores: s
         result_from(line)
 
 
+@pytest.mark.parametrize(
+    "line", ['["answers", "|n/a"]', '{"extra": {"answers": "|n/a"}}', '"answers|n/a"']
+)
+def test_what_is_no_line_is_refused_as_before(line: str) -> None:
+    with pytest.raises(ValidationError):
+        result_from(line)
+
+
 def test_names_of_cases_have_the_word() -> None:
     spec = replace(make_spec(), target_score="off-topic. a/b", judge="c")
     assert case_name(spec) == "run-1[e1-score_off%2Dtopic%2E%20a%2Fb-c]"
