@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_jrh.cli.table_results import TableResults
-from pytest_jrh.cli.table_scale import answer_columns, table_scale
+from pytest_jrh.cli.table_scale import table_scale
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import Fields, shown
 from pytest_jrh.core.errors import InputError
@@ -220,21 +220,21 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         named += [(role, "") for role in OF_PEOPLE]
     columns = choose_columns(table, named, needed, is_alone=labels is None and earlier is None)
     # Rows become cases, and those of several files are joined.
-    answers = [*answer_columns(table, columns)]
+    every_columns = [columns]
     changed: Collection[str] = ()
     if labels is not None:
         labels, changed = labels_for(labels, table, columns.case)
         label_columns = choose_columns(labels, how.named(), ("label",))
-        answers += answer_columns(labels, label_columns)
+        every_columns.append(label_columns)
     if earlier is not None:
         earlier_columns = choose_columns(earlier, named, ("verdict",))
-        answers += answer_columns(earlier, earlier_columns)
+        every_columns.append(earlier_columns)
     mapping = {as_word(word): value for word, value in how.map.items()}
     scale = BINARY
     if how.scale is not None:
         scale = numbered(*how.scale, how.within)
     if how.threshold is None:
-        scale = table_scale(answers, mapping, how.classes, how.scale and scale)
+        scale = table_scale(every_columns, mapping, how.classes, how.scale and scale)
     values = Values(mapping, scale, how.ones, how.threshold)
     checked = cases_of(table, columns, values)
     checked.changed = changed

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
@@ -21,7 +19,7 @@ from pytest_jrh.core.scales import (
 )
 from pytest_jrh.core.text import one_line
 from pytest_jrh.core.values import CANNOT_TELL, as_seen, as_word, part_of
-from pytest_jrh.sources.columns import Columns, Table
+from pytest_jrh.sources.columns import Columns
 from pytest_jrh.sources.verdicts import NO_VALUES, NUMBER
 from pytest_jrh.stats.verdicts import Verdicts
 
@@ -30,47 +28,25 @@ MOST_CLASSES = 20
 _FEWEST_CLASSES = 2
 _LONGEST_NAME = 60
 _NO_SUCH_WORDS = with_not_applicable(BINARY, "").label_words.keys() - BINARY.label_words.keys()
-_MOST_NAMED = 5
-
-
-class Column(NamedTuple):
-    """A column of answers, by people or by a judge, of a file."""
-
-    file: str
-    name: str
-    texts: Sequence[str]
-    is_verdict: bool
-
-
-def answer_columns(table: Table, columns: Columns) -> Iterator[Column]:
-    """The columns of a table that hold answers."""
-    for name in filter(None, (*columns.labels, columns.settled)):
-        yield Column(table.file, name, columns.texts[name], is_verdict=False)
-    for name in filter(None, (*columns.verdicts, columns.baseline)):
-        yield Column(table.file, name, columns.texts[name], is_verdict=True)
-
-
-class _Word(NamedTuple):
-    """A word as it is first written, and the column of that."""
-
-    text: str
-    column: Column
 
 
 def table_scale(
-    columns: Iterable[Column], mapping: Fields, classes: Sequence[str], scale: Scale | None
+    tables: Iterable[Columns], mapping: Fields, classes: Sequence[str], scale: Scale | None
 ) -> Scale:
-    """The answers of a table: the `classes` that are named, the `scale`, or what its words are;
-    beside them n/a, where it is among the words.
+    """The answers of tables: the `classes` that are named, the `scale`, or what the words of all
+    are; beside them n/a, where it is among the words.
     """
-    labels: dict[str, _Word] = {}
-    verdicts: dict[str, _Word] = {}
-    for column in columns:
-        words = verdicts if column.is_verdict else labels
-        for text in dict.fromkeys(column.texts):
-            value = mapping.get(as_word(text), text)
-            if (word := as_word(value)) not in ("", CANNOT_TELL):
-                words.setdefault(word, _Word(as_seen(value), column))
+    labels: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
+    for columns in tables:
+        for words, names in (
+            (labels, (*columns.labels, columns.settled)),
+            (verdicts, (*columns.verdicts, columns.baseline)),
+        ):
+            for text in dict.fromkeys(chain.from_iterable(map(columns.texts.__getitem__, names))):
+                value = mapping.get(as_word(text), text)
+                if (word := as_word(value)) not in ("", CANNOT_TELL):
+                    words.setdefault(word, as_seen(value))
     named = {as_word(name): as_seen(name) for name in classes}
     if classes:
         scale = _named([name for word, name in named.items() if word != NO_SUCH])
@@ -96,60 +72,34 @@ def _is_name(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and BETWEEN not in name
 
 
-def _found(labels: Mapping[str, _Word], verdicts: Mapping[str, _Word]) -> Scale:
+def _found(labels: Mapping[str, str], verdicts: Mapping[str, str]) -> Scale:
     """What words are: classes where they are others than those of two answers, and labels and
     verdicts have the same ones. What is read as two answers may yet be refused, value by value.
     """
     words = {**verdicts, **labels}
     known = words.keys() & (BINARY.label_words.keys() | BARE.keys())
-    others = sorted(words.keys() - known - _NO_SUCH_WORDS)
-    if not others or {*others} & {*NO_VALUES} or any(map(_is_number, others)):
+    others = words.keys() - known - _NO_SUCH_WORDS
+    if not others or others & {*NO_VALUES} or any(map(_is_number, others)):
         return BINARY
     if len(known) + len(others) > MOST_CLASSES:
-        raise _too_many(words, words[others[-1]].column)
-    if not all(_is_name(words[word].text) for word in others):
+        message = f"labels and verdicts are {len(words):,} different words, such as "
+        message += f"{shown(words[max(others)])}; classes are at most {MOST_CLASSES}"
+        hint = "name the columns of answers: --label COL, --verdict COL; or join words: "
+        raise InputError(message, key="--classes", hint=f"{hint}--map WORD=CLASS")
+    of_labels, of_verdicts = others & labels.keys(), others & verdicts.keys()
+    # A word of one side alone may be misspelled.
+    is_alike = (
+        of_labels == of_verdicts
+        if known
+        else not (verdicts and of_labels - of_verdicts and of_verdicts - of_labels)
+    )
+    if not is_alike or not all(_is_name(words[word]) for word in others):
         return BINARY
-    of_labels, of_verdicts = labels.keys() & {*others}, verdicts.keys() & {*others}
-    if known and of_labels != of_verdicts:
-        # One of two words may be misspelled.
-        return BINARY
-    names = [words[word].text for word in sorted({*known, *others})]
-    if verdicts and of_labels - of_verdicts and of_verdicts - of_labels:
-        raise _unlike(words, of_labels - of_verdicts, of_verdicts - of_labels, names)
-    return classed(tuple((name, "") for name in names))
+    return classed(tuple((words[word], "") for word in sorted(known | others)))
 
 
 def _is_number(word: str) -> bool:
     return bool(NUMBER.fullmatch(word)) or part_of(word) is not None
-
-
-def _too_many(words: Mapping[str, _Word], column: Column) -> InputError:
-    message = f"labels and verdicts are {len(words):,} different words, such as "
-    message += f"{shown([*words.values()][-1].text)}; classes are at most {MOST_CLASSES}"
-    role = "verdict" if column.is_verdict else "label"
-    hint = f"name the column of answers: --{role} COL; or join words: --map WORD=CLASS"
-    return InputError(message, column.file, key=column.name, hint=hint)
-
-
-def _unlike(
-    words: Mapping[str, _Word],
-    of_labels: Collection[str],
-    of_verdicts: Collection[str],
-    names: Iterable[str],
-) -> InputError:
-    """Labels and verdicts each have words that the other side does not have."""
-    sides = []
-    for side in (of_labels, of_verdicts):
-        sides.append(listed([words[word].text for word in sorted(side)], _MOST_NAMED))
-    message = f"{sides[0]} {_are(of_labels)} said by labels alone, and {sides[1]} by verdicts alone"
-    hint = "say which are the same: --map WORD=OTHER; or, where all are classes, name them: "
-    hint += f"--classes {shlex.quote(','.join(names))}"
-    file = words[min(of_labels)].column.file
-    return InputError(message, file, key="--classes", hint=hint)
-
-
-def _are(several: Collection[str]) -> str:
-    return "is" if len(several) == 1 else "are"
 
 
 def scale_lines(verdicts: Verdicts, scale: Scale) -> Iterator[str]:

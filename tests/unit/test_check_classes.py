@@ -89,9 +89,9 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         # Numbers without an order are asked for.
         ([("0", "1"), ("1", "2"), ("2", "2")], {}, "no order, name all: --classes"),
         # What only one side has may be one thing in two words.
-        ([("a", "x"), ("b", "y")], {}, "--classes a,b,x,y"),
+        ([("a", "x"), ("b", "y")], {}, "name all: --classes A,B,..."),
         ([(f"text {n}", f"text {n}") for n in range(21)], {}, "classes are at most 20"),
-        ([(f"text {n}", "pass") for n in range(3_000)], {}, "name the column of answers: --label"),
+        ([(f"text {n}", "pass") for n in range(3_000)], {}, "name the columns of answers: --label"),
         (SIDES, {"classes": ["first", "second"]}, 'got "tie"; must be first or second'),
         (SIDES, {"classes": ["first", "second"]}, "say which class it is: --map tie=CLASS"),
         (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
