@@ -121,4 +121,4 @@ def test_written_pages_stay_short() -> None:
     written = [path for path in DOCS if f"docs/{path.name}" not in PAGES]
     texts = [path.read_text("utf-8") for path in (*written, ROOT / "README.md")]
     assert len(written) == 11
-    assert sum(len(text.split()) for text in texts) <= 22_000
+    assert sum(len(text.split()) for text in texts) <= 23_000
