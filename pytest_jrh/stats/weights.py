@@ -57,27 +57,25 @@ def strata(weights: Sequence[float], clusters: Ints) -> list[Stratum | None]:
 def weighted(judged: Verdicts, figures: Mapping[str, Estimate]) -> dict[str, Estimate]:
     """The figures of these verdicts by the weights of their labels; as they are without any."""
     of_figures = {**figures}
-    if any(judged.weight.names):
-        cells, masses = _masses(judged)
-        labels = len(judged.where(~judged.weight.equals(None)))
+    labelled = judged.where(~judged.weight.equals(None))
+    if len(labelled):
+        cells, masses = _masses(labelled)
         for key, figure in figures.items():
             if figure.value is not None and key != "flicker":
-                of_figures[key] = _estimate(key, cells, masses, labels)
+                of_figures[key] = _estimate(key, cells, masses, len(labelled))
     return of_figures
 
 
-def _masses(judged: Verdicts) -> tuple[list[_Cell], Floats]:
+def _masses(labelled: Verdicts) -> tuple[list[_Cell], Floats]:
     """The verdicts that there are, or may be, and of how many cases: by the labels in the first
     row, then draw by draw.
     """
     rng = np.random.default_rng(_SEED)
-    _, clusters = np.unique(judged.cluster, return_inverse=True)
-    of_clusters = rng.standard_exponential((_DRAWS, len(judged)))
+    _, clusters = np.unique(labelled.cluster, return_inverse=True)
+    of_clusters = rng.standard_exponential((_DRAWS, clusters.max() + 1))
     masses: dict[_Cell, Floats] = {}
-    for (stratum,), rows in judged.places("weight").items():
-        if stratum is None:
-            continue
-        kinds = judged.where(rows).kinds("scale", "label", "score")
+    for (stratum,), rows in labelled.places("weight").items():
+        kinds = labelled.where(rows).kinds("scale", "label", "score")
         unseen = rng.gamma(_UNSEEN, size=(2, _DRAWS))
         drawn: dict[_Cell, Floats] = dict.fromkeys(kinds.names, np.zeros(1 + _DRAWS))
         for number, cell in enumerate(kinds.names):
