@@ -355,7 +355,7 @@ def violation_rates(
         cases = [answers[code] for code in kinds.codes]
         labelled = sum(case.people is not None for case in cases)
         corrected = anchored_violations(cases, of_rubric.cluster).estimate
-        corrected = weighted(of_rubric, {"violated": corrected})["violated"]
+        corrected = weighted(of_rubric, {"violated": corrected}, _UNSEEN_OF_RATES)["violated"]
         share = share_of(of_rubric, says_violated)
         is_drawn = bool(drawn) or any(of_rubric.weight.names)
         rates.append((rubric, ViolationRate(share, corrected, labelled, drawn=is_drawn)))

@@ -54,19 +54,23 @@ def strata(weights: Sequence[float], clusters: Ints) -> list[Stratum | None]:
     return [of_weights[place] for place in places]
 
 
-def weighted(judged: Verdicts, figures: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """The figures of these verdicts by the weights of their labels; as they are without any."""
+def weighted(
+    judged: Verdicts, figures: Mapping[str, Estimate], unseen: float = _UNSEEN
+) -> dict[str, Estimate]:
+    """The figures of these verdicts by the weights of their labels; as they are without any. So
+    many `unseen` cases of either kind are added to each stratum.
+    """
     of_figures = {**figures}
     labelled = judged.where(~judged.weight.equals(None))
     if len(labelled):
-        cells, masses = _masses(labelled)
+        cells, masses = _masses(labelled, unseen)
         for key, figure in figures.items():
             if figure.value is not None and key != "flicker":
                 of_figures[key] = _estimate(key, cells, masses, len(labelled))
     return of_figures
 
 
-def _masses(labelled: Verdicts) -> tuple[list[_Cell], Floats]:
+def _masses(labelled: Verdicts, unseen: float) -> tuple[list[_Cell], Floats]:
     """The verdicts that there are, or may be, and of how many cases: by the labels in the first
     row, then draw by draw.
     """
@@ -76,20 +80,20 @@ def _masses(labelled: Verdicts) -> tuple[list[_Cell], Floats]:
     masses: dict[_Cell, Floats] = {}
     for (stratum,), rows in labelled.places("weight").items():
         kinds = labelled.where(rows).kinds("scale", "label", "score")
-        unseen = rng.gamma(_UNSEEN, size=(2, _DRAWS))
+        may_be = rng.gamma(unseen, size=(2, _DRAWS))
         drawn: dict[_Cell, Floats] = dict.fromkeys(kinds.names, np.zeros(1 + _DRAWS))
         for number, cell in enumerate(kinds.names):
             of_kind = rows[kinds.codes == number]
             draws = of_clusters[:, clusters[of_kind]].sum(axis=1)
             drawn[cell] = drawn[cell] + [len(of_kind), *draws]
-            for labels, share in zip(_labels(cell), unseen, strict=True):
+            for labels, share in zip(_labels(cell), may_be, strict=True):
                 for label in labels:
                     other = (cell[0], label, cell[2])
                     more = share * len(of_kind) / (len(rows) * len(labels))
                     drawn[other] = drawn.get(other, 0) + np.array([0, *more])
         # Labels of other rubrics are of the stratum, too.
         total = sum(drawn.values()) + rng.gamma(stratum.labels - len(rows), size=1 + _DRAWS)
-        expected = stratum.labels + 2 * _UNSEEN
+        expected = stratum.labels + 2 * unseen
         factor = (total / expected) ** (math.sqrt(stratum.share) - 1) * stratum.labels / expected
         factor[0] = 1
         for cell, of_cell in drawn.items():
