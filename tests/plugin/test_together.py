@@ -117,7 +117,7 @@ def test_a_verdict_that_is_missing_is_missing_under_its_rubric_alone(tmp_path: P
         said = dict(answer(request))
         said["r1"] = "violated"
         del said["r4"]
-        return {**said, "<b>r4</b>": verdict("r4", ""), **dict.fromkeys(map(str, range(9_999)))}
+        return {**said, "<b>r4</b>": verdict("r4", ""), **dict.fromkeys(map(str, range(999)))}
 
     write(tmp_path, PROMPT_3)
     with ModelServer(forgetful) as server:
