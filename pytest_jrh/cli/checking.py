@@ -346,7 +346,9 @@ def _session(
 
 def _votes(results: TableResults) -> Votes:
     """What people say of the cases of a table."""
-    cases = []
+    cases: list[VotedCase] = []
+    if all(case.votes.keys() <= {""} for case in results.table.cases.values()):
+        return Votes()
     for case in results.table.cases.values():
         key = (results.rubric(case), case.key.case, case.key.epoch)
         cases.append(VotedCase(key, case.cluster or case.key.case, case.label, case.votes))
