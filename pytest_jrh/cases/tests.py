@@ -32,8 +32,7 @@ class Kind:
     or `base`, that of the case which a probe changes.
 
     `stages` make its cases, and each of them needs a model. Where no stage does, a case is a run as
-    it is. `figures` are the keys of the figures of single answers in which its cases count.
-    `flips` says that its cases are labelled runs, made to have another label.
+    it is. `flips` says that its cases are labelled runs, made to have another label.
     """
 
     name: str
@@ -42,7 +41,6 @@ class Kind:
     marker: str
     answer: Literal["wanted", "each", "best", "label", "base"]
     stages: tuple[str, ...] = ()
-    figures: tuple[str, ...] = ()
     flips: bool = False
 
     @property
@@ -111,7 +109,6 @@ PERTURBATION = Kind(
     marker="a case that was edited to violate its rubric, or to land on a score",
     answer="wanted",
     stages=_STAGES,
-    figures=("recall",),
 )
 POSITIVES = Kind(
     name="agent_positives",
@@ -120,7 +117,6 @@ POSITIVES = Kind(
     marker="a case that satisfies its rubric",
     answer="best",
     stages=_STAGES,
-    figures=("false_positive_rate",),
 )
 LABELS = Kind(
     name=NATURAL,
@@ -128,14 +124,11 @@ LABELS = Kind(
     noun="natural",
     marker="a case as it was recorded, with the label that people or a program gave it",
     answer="label",
-    figures=("recall", "false_positive_rate"),
 )
 
 
 OTHER_NAMES: dict[str, Kind] = {}
-"""Kinds under the names that files of another harness have for them; their cases count in the
-figures of all answers.
-"""
+"""Kinds under the names that files of another harness have for them."""
 
 
 class Kinds(dict[str, Kind]):
@@ -155,8 +148,3 @@ BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in KINDS.values()}
 """The kinds by what our configs call them."""
 BASES: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if not kind.derived)
 """The names of the tests that are no probes."""
-
-
-def counted_in(figure: str) -> list[Kind]:
-    """The kinds of tests whose cases count in a figure of single answers."""
-    return [kind for kind in KINDS.values() if figure in kind.figures]

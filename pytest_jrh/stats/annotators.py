@@ -14,7 +14,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, Scale
 from pytest_jrh.stats.alt_test import AltTest, alt_test
-from pytest_jrh.stats.intervals import Estimate, estimate, estimate_mean
+from pytest_jrh.stats.intervals import Estimate, estimate, estimate_mean, where_varied
 from pytest_jrh.stats.statistics import JudgePair, judge_pairs
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, numbered
 
@@ -140,7 +140,9 @@ def agreement(votes: Votes) -> Agreement:
     turned = np.zeros((1, rows.shape[1]))
     turned[0, [0, 1]] = 2 * differences[0, -1], sizes.mean() - 1
     turned[0, -1] += 1
-    return Agreement(raw, estimate(rows, clusters, alpha, turned, span=(-1.0, 1.0)))
+    figure = estimate(rows, clusters, alpha, turned, span=(-1.0, 1.0))
+    most = counts.sum(axis=0).max() / sizes.mean()
+    return Agreement(raw, where_varied(figure, len(counts) - most))
 
 
 def _differences(margins: Floats, scale: Scale) -> Floats:

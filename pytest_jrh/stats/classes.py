@@ -70,21 +70,24 @@ def false_alarms(verdicts: Verdicts) -> Bools:
     return verdicts.wrong & ~verdicts.score.equals(NOT_APPLICABLE)
 
 
-def class_recalls(scale: Scale, judged: Verdicts) -> dict[str, Estimate]:
-    """Of each class without a figure of its own how many of its cases the judge finds; and beside
-    two answers, how many satisfied cases are called n/a.
+def class_shares(scale: Scale, judged: Verdicts) -> dict[str, Estimate]:
+    """Of each class how many of its cases the judge finds, of satisfied ones in how many it raises
+    a false alarm, and beside n/a also how many it calls that.
     """
     figures = {}
     for of_class in scale.classes:
+        if of_class.answer is None:
+            continue
         key = recall_key(of_class)
         cases = judged.where(judged.case_class.each(partial(_has_key, key=key)))
-        missing = f"no {of_class.noun or of_class.word} was judged"
-        if not of_class.figure:
-            right = estimate_share(cases.right, cases.cluster, missing=missing)
-            figures[key] = right
-        elif of_class.figure == FALSE_ALARMS and NOT_APPLICABLE in scale.words:
-            is_called_so = cases.score.equals(NOT_APPLICABLE)
-            figures[PASSED_OVER] = estimate_share(is_called_so, cases.cluster, missing=missing)
+        missing = f"no {of_class.noun or f'{of_class.word} case'} was judged"
+        counts = cases.right
+        if key == FALSE_ALARMS:
+            counts = false_alarms(cases)
+            if NOT_APPLICABLE in scale.words:
+                is_called_so = cases.score.equals(NOT_APPLICABLE)
+                figures[PASSED_OVER] = estimate_share(is_called_so, cases.cluster, missing=missing)
+        figures[key] = estimate_share(counts, cases.cluster, missing=missing)
     return figures
 
 

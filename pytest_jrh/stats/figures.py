@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from pytest_jrh.cases.tests import counted_in
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
@@ -87,10 +86,6 @@ def decimal(value: float | None) -> str:
     return NONE if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
-def _tests_in(figure: str) -> str:
-    return " and ".join(f"`{kind.name}`" for kind in counted_in(figure))
-
-
 _LEVELS: tuple[Mode, ...] = ("ordinal",)
 _TWO: tuple[Mode, ...] = (BINARY.name,)
 _CLASSES: tuple[Mode, ...] = ("classes",)
@@ -114,15 +109,15 @@ COLUMNS = (
         "recall",
         "share",
         "recall",
-        f"The share of the violations, in {_tests_in('recall')}, that the judge found.",
+        "The share of the violations that the judge found.",
         scales=_TWO,
     ),
     Column(
         "false_positive_rate",
         "share",
         "false-positive rate",
-        f"The share of the satisfied cases, in {_tests_in('false_positive_rate')}, that the judge "
-        "called violations (`FPR` in the terminal).",
+        "The share of the satisfied cases that the judge called violations (`FPR` in the "
+        "terminal).",
         scales=_TWO,
     ),
     Column(

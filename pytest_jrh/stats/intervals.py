@@ -46,6 +46,7 @@ _TINY = 1e-12
 _STEP = 1e-20
 _TWO = 2
 _MOST_LEVELS = 20
+_FEWEST_OTHERS = 10
 
 Clusters: TypeAlias = Ints | Sequence[Hashable]
 """Of each case the cluster: equal ones are of one."""
@@ -310,6 +311,16 @@ def estimate_kappa(
         others = np.array([[0.0, 1.0]])
     rows, turned = products(known, classes), products(others, classes)
     return estimate(rows, clusters, kappa_of_sums, turned, span=(-1.0, 1.0), level=level)
+
+
+def where_varied(figure: Estimate, others: float) -> Estimate:
+    """The figure, without an interval where hardly any case has `others` than the most frequent
+    value: by simulation it then covers as few as two thirds of the true figures.
+    """
+    if not figure.n or others >= _FEWEST_OTHERS:
+        return figure
+    why = f"fewer than {_FEWEST_OTHERS} cases have another value than the most frequent one"
+    return replace(figure, lower=None, upper=None, why=figure.why or why)
 
 
 def products(pairs: Floats, classes: Floats | None) -> Floats:

@@ -14,7 +14,6 @@ from statistics import fmean
 
 import numpy as np
 
-from pytest_jrh.cases.tests import KINDS, OTHER_NAMES, counted_in
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.runs import majority
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, CaseClass, Scale, off
@@ -22,10 +21,9 @@ from pytest_jrh.stats.classes import (
     FALSE_ALARMS,
     PASSED_OVER,
     ConfusionMatrix,
-    class_recalls,
+    class_shares,
     confusion_matrix,
     estimate_macro_f1,
-    false_alarms,
     joined,
     recall_key,
 )
@@ -38,6 +36,7 @@ from pytest_jrh.stats.intervals import (
     estimate_kappa,
     estimate_mean,
     estimate_share,
+    where_varied,
 )
 from pytest_jrh.stats.verdicts import Bools, Coded, Floats, Ints, Verdicts, distinct
 from pytest_jrh.stats.weights import weighted
@@ -196,7 +195,7 @@ def statistics_of(verdicts: Verdicts) -> Statistics:
             figures |= _level_figures(scale, *of_one, one_scale=len(levels) <= 1)
         else:
             figures |= _class_figures(scale, *of_one, one_scale=len(levels) <= 1)
-        figures |= class_recalls(scale, judged)
+        figures |= class_shares(scale, judged)
     if sum(not scale.is_ordered for scale in scales.values()) > 1:
         figures["kappa"] = Estimate(n=len(judged), why=_OTHER_CLASSES)
     return Statistics(
@@ -212,32 +211,22 @@ def statistics_of(verdicts: Verdicts) -> Statistics:
 def _class_figures(
     scale: Scale, judged: Verdicts, matrix: ConfusionMatrix, *, one_scale: bool
 ) -> dict[str, Estimate]:
-    """The figures of a judge whose answers have no order, by their keys: the share of each class,
-    and those of all cases.
-    """
-    figures = {}
-    for of_class in scale.classes:
-        if of_class.figure:
-            # A class without kinds of its own is one of all.
-            kinds = counted_in(of_class.figure) or [*KINDS.values()]
-            names = {kind.name for kind in (*kinds, *OTHER_NAMES.values())}
-            is_of_kind = judged.test.each(names.__contains__)
-            cases = judged.where(is_of_kind & judged.label.equals(of_class.answer))
-            counts = false_alarms(cases) if of_class.figure == FALSE_ALARMS else cases.right
-            missing = f"no {kinds[0].noun} was judged"
-            figures[of_class.figure] = share_of(cases, counts, missing=missing)
+    """The figures of a judge whose answers have no order, by their keys."""
     # The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124).
     recalls = [row[index] / sum(row) for index, row in enumerate(matrix.counts) if any(row)]
     balanced = Estimate(why=NO_VERDICT)
     if recalls:
         balanced = Estimate(fmean(recalls), n=matrix.n, why=_SEE_RECALL)
-    figures["balanced_accuracy"] = _of_two_labels(matrix, balanced, scale)
-    figures["kappa"] = figures["macro_f1"] = Estimate(n=matrix.n, why=_OTHER_CLASSES)
+    kappa = macro_f1 = Estimate(n=matrix.n, why=_OTHER_CLASSES)
     if one_scale:
         known, pairs = judged.answered
-        figures["kappa"] = _of_two_labels(matrix, kappa_of(judged), scale)
-        figures["macro_f1"] = _of_two_labels(matrix, estimate_macro_f1(pairs, known.cluster), scale)
-    return figures
+        kappa = _of_two_labels(matrix, kappa_of(judged), scale)
+        macro_f1 = _of_two_labels(matrix, estimate_macro_f1(pairs, known.cluster), scale)
+    return {
+        "balanced_accuracy": _of_two_labels(matrix, balanced, scale),
+        "kappa": kappa,
+        "macro_f1": macro_f1,
+    }
 
 
 def _level_figures(
@@ -310,6 +299,8 @@ def judge_pairs(
         )
         if len(pair):
             kappa = estimate_kappa(pair, clusters[of_both], is_ordered=is_ordered)
+            most = [np.unique(column, return_counts=True)[1].max() for column in pair.T]
+            kappa = where_varied(kappa, len(pair) - max(most))
         pairs.append(JudgePair((names[one], names[other]), agreement, kappa))
     return tuple(pairs)
 

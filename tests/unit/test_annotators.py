@@ -17,6 +17,7 @@ from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.scales import BINARY, Scale, classed, numbered
 from pytest_jrh.stats.alt_test import AltTest, alt_test
 from pytest_jrh.stats.annotators import Agreement, VotedCase, Votes, agreement, people_beside
+from pytest_jrh.stats.statistics import judge_pairs
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 from tests.support.made_cases import make_result, make_spec
 
@@ -310,3 +311,17 @@ def test_labels_alone_are_told(
         assert printed(capsys, table, option)[0] == 4
     table.write_text("case,label\na,bad\nb,good\n")
     assert "no column of verdicts" in printed(capsys, table)[1]
+
+
+@pytest.mark.parametrize(("others", "has_interval"), [(9, False), (10, True)])
+def test_agreement_on_values_that_hardly_vary_has_no_interval(
+    others: int, has_interval: bool
+) -> None:
+    units = [(5, 5)] * 80 + [(1 + number % 4,) * 2 for number in range(others)]
+    scores = np.array(units, float)
+    alpha = agreement_on(units, LEVELS).alpha
+    [pair] = judge_pairs(("a", "b"), scores, np.arange(len(units)), is_ordered=True)
+    for figure in (alpha, pair.kappa):
+        assert figure.value == pytest.approx(1)
+        assert (figure.lower is not None) is has_interval
+        assert ("fewer than 10 cases" in figure.why) is not has_interval
