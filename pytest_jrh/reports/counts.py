@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import most_frequent
-from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ORDINAL, CaseClass
+from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session
@@ -22,7 +22,7 @@ from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
-from pytest_jrh.stats.verdicts import Bools, Verdicts
+from pytest_jrh.stats.verdicts import Rows, Verdicts
 from pytest_jrh.stats.weights import labels_for
 
 # So many rows still fit a glance.
@@ -38,11 +38,14 @@ _DIGITS = 6
 
 class Share(NamedTuple):
     """How many verdicts are wrong, of how many; and of those that are compared with the baseline,
-    how many were wrong there, None where none is.
+    how many were wrong there, None where none is. `tally` says it in words, and `labels` how many
+    would tell what is missed to within 10 points, where labels have weights.
     """
 
     wrong: Estimate
     before: int | None = None
+    tally: str = ""
+    labels: str = NONE
 
     @property
     def cell(self) -> Cell:
@@ -63,14 +66,14 @@ class Share(NamedTuple):
 
 @frozen
 class _Counts:
-    """What a judge gets wrong in the cases of a rubric, of a level, of a class, or of all, by kinds
-    of mistakes, which are called as those of a class; there is a `bias` where answers are levels,
-    and where they are classes the `others` that a judge names instead.
+    """What a judge gets wrong in the cases of a rubric, of a level, of a class, or of all, by what
+    mistakes of a kind are called; there is a `bias` where answers are levels, and where they are
+    classes the `others` that a judge names instead.
     """
 
     name: str
     about: tuple[str, str, str]
-    shares: Mapping[CaseClass, Share]
+    shares: Mapping[str, Share]
     bias: Estimate | None = None
     others: str = ""
 
@@ -78,15 +81,6 @@ class _Counts:
     def worst(self) -> float:
         """The largest of its shares, by which rows are sorted."""
         return max(share.wrong.value or 0 for share in self.shares.values())
-
-    @property
-    def sentence(self) -> str:
-        """What is wrong, where there is little: `0 of 25 violations missed`."""
-        parts = []
-        for of_class, share in self.shares.items():
-            if share.wrong.n:
-                parts.append(of_class.tally(share.wrong.count or 0, share.wrong.n))
-        return ", ".join(parts)
 
 
 def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
@@ -113,7 +107,9 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
                 of_classes = sorted(_class_rows(section, compared), key=lambda row: -row.worst)
                 yield _counts_table("class", of_classes)
         elif not is_alone:
-            yield Sentence(total.sentence)
+            # Where nothing is wrong: `0 of 25 violations missed`.
+            tallies = [share.tally for share in total.shares.values() if share.wrong.n]
+            yield Sentence(", ".join(tallies))
     if probes and (bars or len(judged) != 1):
         yield _turned_table(probes)
         return
@@ -162,10 +158,10 @@ def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Cou
         return
     scores = section.total.matrices[section.scale.name].labels
     about = (section.suite, section.judge, "")
-    of_class = section.scale.classes[0]
     for level, verdicts in sorted(judged.grouped("label").items()):
         of_level = compared.where(compared.label.equals(level))
-        shares = {of_class: _share(accuracy_of(verdicts).complement(), of_level)}
+        wrong = Share(accuracy_of(verdicts).complement(), _were_wrong(of_level))
+        shares = {section.scale.classes[0].mistakes: wrong}
         name = NO_SUCH if level == NOT_APPLICABLE else f"level {level}"
         yield _Counts(name, about, shares, bias_of(verdicts, scores))
 
@@ -178,17 +174,10 @@ def _class_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Count
         is_of_class = statistics.judged.label.equals(of_class.answer)
         answers = called(statistics.judged.where(is_of_class & statistics.judged.wrong))
         others = listed([f"{word} {number:,}" for word, number in answers.items()], _MOST_OTHERS)
-        share = _share(wrong, compared.where(compared.label.equals(of_class.answer)))
+        of_cases = compared.where(compared.label.equals(of_class.answer))
+        shares = {"wrong": Share(wrong, _were_wrong(of_cases))}
         if wrong.n:
-            yield _Counts(one_line(of_class.word), about, {_WRONG: share}, others=others or NONE)
-
-
-_WRONG = replace(
-    ORDINAL.classes[0],
-    mistakes="wrong",
-    tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, 'case')} wrong",
-)
-"""All mistakes, of whatever class."""
+            yield _Counts(one_line(of_class.word), about, shares, others=others or NONE)
 
 
 def _counts(
@@ -208,43 +197,35 @@ def _counts(
     if scale.is_ordered:
         classes = classes[:1]
     elif scale.has_classes:
-        shares[_WRONG] = _share(statistics.accuracy.complement(), compared)
+        wrong = statistics.accuracy.complement()
+        tally = f"{wrong.count or 0:,} of {counted(wrong.n, 'case')} wrong"
+        shares["wrong"] = Share(wrong, _were_wrong(compared), tally)
         classes = classes if len(classes) <= most_classes else ()
     for of_class in classes:
         wrong, of_cases = statistics.mistakes(of_class), compared
         if not scale.is_ordered:
             of_cases = compared.where(compared.case_class.equals(of_class))
-        was_none = of_cases.before.each(_is_no_such)
-        if of_class.figure != FALSE_ALARMS or PASSED_OVER not in statistics.figures:
-            shares[of_class] = _share(wrong, of_cases)
-            continue
-        shares[of_class] = _share(wrong, of_cases, was_none)
-        passed_over = _passed_over(of_class)
-        shares[passed_over] = _share(statistics.figures[PASSED_OVER], of_cases, ~was_none)
+        tally, labels = of_class.tally(wrong.count or 0, wrong.n), NONE
+        if of_class.figure == "recall" and wrong.count is None and wrong.lower is not None:
+            labels = f"{labels_for(wrong, 0.2):,} labels"
+        was_none = of_cases.before.each(
+            lambda before: most_frequent(before or ()) == NOT_APPLICABLE
+        )
+        is_apart = of_class.figure == FALSE_ALARMS and PASSED_OVER in statistics.figures
+        before = _were_wrong(of_cases, ~was_none if is_apart else slice(None))
+        shares[of_class.mistakes] = Share(wrong, before, tally, labels)
+        if is_apart:
+            # What is called n/a is no false alarm.
+            passed_over = statistics.figures[PASSED_OVER]
+            title = f"{of_class.word}, called {NO_SUCH}"
+            tally = f"{title}: {passed_over.count or 0:,} of {passed_over.n:,}"
+            shares[title] = Share(passed_over, _were_wrong(of_cases, was_none), tally)
     return _Counts(name, about, shares, statistics.figures.get("bias"))
 
 
-@lru_cache(maxsize=16)
-def _passed_over(of_class: CaseClass) -> CaseClass:
-    """Cases of a class that are called n/a, which is no false alarm."""
-    title = f"{of_class.word}, called {NO_SUCH}"
-    return replace(
-        of_class, mistakes=title, tally=lambda wrong, cases: f"{title}: {wrong:,} of {cases:,}"
-    )
-
-
-def _is_no_such(before: Sequence[int] | None) -> bool:
-    return most_frequent(before or ()) == NOT_APPLICABLE
-
-
-def _share(wrong: Estimate, compared: Verdicts, others: Bools | None = None) -> Share:
-    """What is wrong beside what was so before, without what were mistakes of `others`' kind."""
-    if not len(compared):
-        return Share(wrong)
-    was_wrong = ~compared.was_right
-    if others is not None:
-        was_wrong &= ~others
-    return Share(wrong, int(was_wrong.sum()))
+def _were_wrong(compared: Verdicts, rows: Rows = slice(None)) -> int | None:
+    """How many of some of these rows were wrong before; None where nothing is compared."""
+    return int((~compared.was_right)[rows].sum()) if len(compared) else None
 
 
 def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
@@ -252,22 +233,12 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
     case of has no column.
     """
     columns = []
-    kinds: dict[CaseClass, None] = {}
-    for row in rows:
-        kinds |= dict.fromkeys(row.shares)
-    for of_class in kinds:
-        cells, before = [], []
-        is_changed = False
-        for row in rows:
-            share = row.shares.get(of_class, Share(Estimate()))
-            cells.append(share.cell)
-            before.append(Cell(NONE if share.before is None else f"{share.before:,}"))
-            is_changed = is_changed or share.before not in (None, share.wrong.count)
-        columns.append((of_class.mistakes, cells))
-        if of_class.figure == "recall":
-            of_rows = [row.shares[of_class].wrong for row in rows]
-            columns.append(("labels for +-10", [*map(_labels_needed, of_rows)]))
-        if is_changed:
+    for title in dict.fromkeys(chain.from_iterable(row.shares for row in rows)):
+        shares = [row.shares.get(title, Share(Estimate())) for row in rows]
+        columns.append((title, [share.cell for share in shares]))
+        columns.append(("labels for +-10", [Cell(share.labels) for share in shares]))
+        before = [Cell(NONE if share.before is None else f"{share.before:,}") for share in shares]
+        if any(share.before not in (None, share.wrong.count) for share in shares):
             columns.append(("before", before))
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
     columns.append(("bias", biases))
@@ -282,12 +253,6 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
         level: Level = "total" if row.name == _ALL else "rubric"
         table_rows.append(Row(row.name, tuple(row_cells), level, row.about))
     return Table(first, tuple(titles), tuple(table_rows), most=_MOST_ROWS)
-
-
-def _labels_needed(missed: Estimate) -> Cell:
-    """How many labels would tell to within 10 points what is missed, where labels have weights."""
-    is_weighted = missed.count is None and missed.lower is not None
-    return Cell(f"{labels_for(missed, 0.2):,} labels" if is_weighted else NONE)
 
 
 def more_labels(statistics: Statistics) -> str:
