@@ -265,8 +265,10 @@ def more_labels(statistics: Statistics) -> str:
     if not widths:
         return ""
     widest = max(widths, key=widths.__getitem__)
-    more = 3 * statistics.counts.n
-    return f" {more:,} more labels, drawn like these, would halve the widest: {widest}."
+    return (
+        f" {3 * statistics.counts.n:,} more labels, drawn like these, would halve the widest: "
+        f"{widest}."
+    )
 
 
 def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
@@ -345,9 +347,8 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
 def _turned_sentence(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     """What a probe turned, one of all `tables`."""
     heading = _heading(table, tables)
-    of = f"{heading}: " if heading else ""
-    verdicts = counted(table.total.n, "right verdict")
-    return f"{of}{table.probe} turns {table.total.turned:,} of {verdicts}"
+    of, total = f"{heading}: " if heading else "", table.total
+    return f"{of}{table.probe} turns {total.turned:,} of {counted(total.n, 'right verdict')}"
 
 
 def _heading(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:

@@ -1,7 +1,11 @@
-"""What the labels of a session rest on, and what follows for its figures, as all reports say it."""
+"""What the labels of a session rest on, and what follows for its figures, as all reports say it;
+how people who label the same cases agree with each other, and judges with them; which cases are
+disputed, and how the labels of a table without verdicts are spread.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_jrh.core import grouped_by
@@ -16,10 +20,22 @@ from pytest_jrh.people import (
     unmatched,
     wrongly_labelled,
 )
-from pytest_jrh.reports.annotators import agreement_text
-from pytest_jrh.reports.blocks import Block, Cases, Line, Weight
+from pytest_jrh.reports.blocks import (
+    Block,
+    Cases,
+    Cell,
+    Line,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    Weight,
+    figure,
+)
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.topics import case_list, pairs_table
+from pytest_jrh.stats.annotators import THE_JUDGE, Agreement
 from pytest_jrh.stats.figures import percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.people import (
@@ -28,9 +44,9 @@ from pytest_jrh.stats.people import (
     digest_of,
     violation_rates,
 )
-from pytest_jrh.stats.verdicts import Verdicts
 
 _NAMES = {"false_positive_rate": "FPR"}
+_MOST_VOTES = 5
 _ADVICE = "take a verifier of another provider, or label some cases blind (docs: labels)"
 
 
@@ -55,14 +71,47 @@ def label_sentences(session: Session) -> list[str]:
 
 
 def violation_sentences(session: Session, suite: str) -> Iterator[str]:
-    """How often the runs of a suite are violations, judge by judge, where not all have a label."""
+    """How often the runs of a suite are violations, by what each judge says and corrected by their
+    labels: in total and for each of several rubrics; nothing where all runs have labels.
+    """
     for (of_suite, judge), verdicts in session.by_judge.items():
-        if of_suite == suite:
-            by = session.prefix(suite)
-            if judge:
-                by += f"judge {judge}: "
-            for sentence in rate_sentences(verdicts, session.grounds[suite]):
-                yield f"{by}{sentence}"
+        if of_suite != suite:
+            continue
+        by = session.prefix(suite)
+        if judge:
+            by += f"judge {judge}: "
+        rates = violation_rates(verdicts, session.grounds[suite].drawn)
+        for rubric, rate in rates:
+            judged, corrected = rate.judged, rate.corrected
+            of = f"{rubric}: " if rubric else ""
+            word = verdicts.scale.present()[0].word(1)
+            text = (
+                f"{by}{of}The judge calls {judged.count:,} of {counted(judged.n, 'case')} {word} "
+                f"({_share(judged)}); "
+            )
+            if corrected.value is None:
+                yield f"{text}not corrected: {corrected.why}."
+            else:
+                labels = counted(rate.labelled, "label")
+                if rate.drawn:
+                    labels += " drawn at random"
+                yield (
+                    f"{text}corrected by {labels}, {percent(corrected.value)} are (95% interval "
+                    f"{range_text(corrected)})."
+                )
+        if any(rate.corrected.value is not None and not rate.drawn for _, rate in rates):
+            yield f"{by}{_NOT_DRAWN}"
+
+
+_NOT_DRAWN = (
+    "Nothing says that the cases with a label were drawn at random from all, and the corrected "
+    "rate holds only if they were (docs: labels)."
+)
+
+
+def _share(rate: Estimate) -> str:
+    """A share and its interval."""
+    return f"{percent(rate.value)}, {range_text(rate)}"
 
 
 def _of_suite(session: Session, suite: str) -> list[CaseResult]:
@@ -93,9 +142,9 @@ def wrong_labels(session: Session, suite: str) -> list[Block]:
         return []
     cases = []
     for result in wrong:
-        basis = label_basis(session, result)
         label = score_name(session, result, result.label)
-        cases.append(session.named(result.case_id, f"{label} by {basis.text}"))
+        remark = f"{label} by {label_basis(session, result).text}"
+        cases.append(session.named(result.case_id, remark))
     heading = f"{counted(len(wrong), 'wrong label')}, say people who did not see the answer."
     return [Cases(heading, tuple(cases), "bad", most=3)]
 
@@ -125,39 +174,6 @@ def labels_line(session: Session) -> list[Line]:
             weight = "warning"
         lines.append(Line("labels", f"{session.prefix(suite)}{text}", weight))
     return lines
-
-
-def rate_sentences(verdicts: Verdicts, grounds: Grounds) -> Iterator[str]:
-    """How often the runs that one judge judged are violations, by what it says and corrected by
-    their labels: in total and for each of several rubrics; nothing where all runs have labels.
-    """
-    rates = violation_rates(verdicts, grounds.drawn)
-    for rubric, rate in rates:
-        judged, corrected = rate.judged, rate.corrected
-        of = f"{rubric}: " if rubric else ""
-        word = verdicts.scale.present()[0].word(1)
-        text = (
-            f"{of}The judge calls {judged.count:,} of {counted(judged.n, 'case')} {word} "
-            f"({percent(judged.value)}, {range_text(judged)}); "
-        )
-        if corrected.value is None:
-            yield f"{text}not corrected: {corrected.why}."
-        else:
-            labels = counted(rate.labelled, "label")
-            if rate.drawn:
-                labels += " drawn at random"
-            yield (
-                f"{text}corrected by {labels}, {percent(corrected.value)} are (95% interval "
-                f"{range_text(corrected)})."
-            )
-    if any(rate.corrected.value is not None and not rate.drawn for _, rate in rates):
-        yield _NOT_DRAWN
-
-
-_NOT_DRAWN = (
-    "Nothing says that the cases with a label were drawn at random from all, and the corrected "
-    "rate holds only if they were (docs: labels)."
-)
 
 
 def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
@@ -212,12 +228,12 @@ def _against(against: AgainstPeople) -> str:
         return f"{text}): too few to correct a figure by; at least {FEWEST_LABELS} are needed."
     figures = []
     reasons = set()
-    for key, figure in against.figures.items():
-        estimate = figure.estimate
+    for key, anchored in against.figures.items():
+        estimate = anchored.estimate
         if estimate.value is not None:
             interval = range_text(estimate)
-            if figure.raw is not None:
-                interval += f"; {percent(figure.raw)} by the suite's labels"
+            if anchored.raw is not None:
+                interval += f"; {percent(anchored.raw)} by the suite's labels"
             figures.append(f"{_NAMES.get(key, key)} {percent(estimate.value)} ({interval})")
         if estimate.reason:
             reasons.add(estimate.reason)
@@ -229,6 +245,72 @@ def _against(against: AgainstPeople) -> str:
 
 def _rate(rate: Estimate) -> str:
     return (
-        f"{rate.count:,} of {counted(rate.n, 'case')} that people labelled blind "
-        f"({percent(rate.value)}, {range_text(rate)})"
+        f"{rate.count:,} of {counted(rate.n, 'case')} that people labelled blind ({_share(rate)})"
     )
+
+
+# ---- People who label the same cases
+
+
+def agreement_text(agreement: Agreement) -> str:
+    """How far people agree, in pairs and beyond chance."""
+    raw, alpha = agreement.raw, figure(agreement.alpha, "number").whole
+    return (
+        f"{percent(raw.value)} of pairs on {counted(raw.n, 'case')}, Krippendorff's alpha {alpha}"
+    )
+
+
+def people_answer(session: Session, suite: str) -> Iterator[Block]:
+    """How far people agree, and judges with them, in a line; of labels alone their spread."""
+    people = session.people.get(suite)
+    if people is not None:
+        text = f"people agree with each other in {percent(people.agreement.raw.value)}"
+        for judge, beside in people.judges.items():
+            text += f", {one_line(judge or THE_JUDGE)} with them in "
+            text += percent(beside.agreement.value)
+        yield Sentence(text)
+    votes = session.grounds_of(suite).votes
+    if votes.cases and not session.results:
+        rows = []
+        labels = Counter(votes.word(case.label) for case in votes.cases)
+        for label, number in labels.most_common():
+            rows.append(Row(label, (Cell(f"{number:,}"),)))
+        yield Table("label", ("cases",), tuple(rows))
+
+
+def disputed_cases(session: Session) -> Iterator[Cases]:
+    """The cases of which at most half of all people say one thing, with what they say."""
+    for suite, grounds in session.grounds.items():
+        votes, remarks = grounds.votes, {}
+        for number in votes.disputed:
+            (rubric, run, epoch), _, _, of_people = votes.cases[number]
+            parts = [run, rubric if session.has_rubrics else "", epoch if epoch > 1 else ""]
+            said = (f"{person}: {votes.word(vote)}" for person, vote in of_people.items())
+            remarks[", ".join(map(str, filter(None, parts)))] = listed(said, _MOST_VOTES)
+        title = f"{session.prefix(suite)}disputed"
+        yield from case_list(session, title, remarks, "warning")
+
+
+def people_sections(session: Session) -> Iterator[Section]:
+    """How far people agree; judges beside each of them and they beside each other; whether judges
+    may take their place; figures with disputed cases.
+    """
+    for suite, people in session.people.items():
+        blocks: list[Block] = [Sentence(f"People agree in {agreement_text(people.agreement)}.")]
+        blocks.append(pairs_table("beside each other", people.pairs))
+        for judge, beside in people.judges.items():
+            name = one_line(judge or THE_JUDGE)
+            if test := beside.alt_test:
+                experts, others = map(len, test.matched.values())
+                text = (
+                    f"Alternative annotator test: {name} does as well as {experts:,} of "
+                    f"{len(test.people):,} people to within 0.2 (for experts), as {others:,} to "
+                    "within 0.1 (for others); half of them are needed. It is as near to the rest "
+                    f"as a person, or nearer, in {figure(test.advantage).whole}."
+                )
+                blocks.append(Sentence(text))
+            by_votes = [f"{title} {figure(of).whole}" for title, of in beside.by_votes.items()]
+            if by_votes:
+                text = f"With disputed cases by their votes, {name}: {', '.join(by_votes)}."
+                blocks.append(Sentence(text))
+        yield Section(f"{session.prefix(suite)}People", tuple(blocks))

@@ -58,9 +58,8 @@ def _steps(session: Session) -> Iterator[Line]:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
         if table.is_finding or (session.word == "FAIL" and table.total.turned):
             first = session.result(table.cases[0]).spec
-            case = one_line(f"{first.run_id} {first.variant}")
-            judge = _judge_to_fix(session, table.judge)
-            text = f"read {case} first, change {judge}, and run it again: -k {table.probe}"
+            text = f"read {one_line(f'{first.run_id} {first.variant}')} first, change "
+            text += f"{_judge_to_fix(session, table.judge)}, and run it again: -k {table.probe}"
             yield Line("next", text)
     if session.is_table:
         # The others run pytest again, which knows nothing of a table.
@@ -82,8 +81,9 @@ def _steps(session: Session) -> Iterator[Line]:
 def _correct(session: Session, worst: Verdicts) -> Line:
     """Labels, of which those of a table are in its file, or the judge."""
     if session.is_table:
-        cases = counted(len(worst.made.present()), "case")
-        return Line("next", f"read {cases}; where a label is wrong, correct it in that row")
+        cases = len(worst.made.present())
+        text = f"read {counted(cases, 'case')}; where a label is wrong, correct it in that row"
+        return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)

@@ -13,7 +13,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.reports import annotators, topics
+from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
     MOST_ON_PAGE,
     Block,
@@ -38,8 +38,11 @@ from pytest_jrh.reports.counts import (
     slice_tables,
 )
 from pytest_jrh.reports.grounds import (
+    disputed_cases,
     label_sentences,
     labels_line,
+    people_answer,
+    people_sections,
     violation_sentences,
     wrong_labels,
 )
@@ -135,12 +138,10 @@ def _table_headline(session: Session, suite: str) -> str:
     if not wrong:
         right = figures.range_text(total.accuracy, digits=0)
         return f"the judge gives the label in all {cases} ({right}% right)"
-    share = figures.percent(wrong / total.counts.n)
-    text = f"the judge is wrong in {wrong:,} of {cases} ({share})"
+    text = f"the judge is wrong in {wrong:,} of {cases} ({figures.percent(wrong / total.counts.n)})"
     name, kappa = total.kappa
     if kappa.value is not None:
-        interval = figures.range_text(kappa, "number")
-        text += f"; {name} {figures.decimal(kappa.value)} ({interval})"
+        text += f"; {name} {figures.decimal(kappa.value)} ({figures.range_text(kappa, 'number')})"
     return text
 
 
@@ -167,7 +168,7 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
             yield from map(Sentence, decision.beside)
         yield from count_blocks(session, suite, bars=bars)
         yield from slice_tables(session, suite)
-        yield from annotators.people_answer(session, suite)
+        yield from people_answer(session, suite)
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
@@ -206,9 +207,9 @@ def _interrupted(session: Session) -> Iterator[Sentence]:
             "all shards again"
         )
     else:
-        with_result = sum(extent.cases for extent in extents)
-        cases = counted(sum(extent.of for extent in extents), "case")
-        text = f"interrupted: {with_result:,} of {cases} kept; the same command goes on"
+        kept = sum(extent.cases for extent in extents)
+        cases = sum(extent.of for extent in extents)
+        text = f"interrupted: {kept:,} of {counted(cases, 'case')} kept; the same command goes on"
     yield Sentence(text, "warning")
 
 
@@ -272,7 +273,7 @@ def _doubts(session: Session) -> Iterator[Block]:
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
         judged = section.total.judged
-        contradicted = [*judged.ids[judged.contradicted]]
+        contradicted = dict.fromkeys(judged.ids[judged.contradicted], "")
         title = f"{judge}verdicts against their own reasoning"
         yield from topics.case_list(session, title, contradicted, "warning")
         for warning in _warnings(session, section):
@@ -285,7 +286,7 @@ def _doubts(session: Session) -> Iterator[Block]:
     yield from topics.review_blocks(session)
     yield from topics.unsettled_blocks(session)
     yield from topics.left_out_blocks(session)
-    yield from annotators.disputed_cases(session)
+    yield from disputed_cases(session)
     if not any(table.is_finding for table in session.probes) and session.word != "FAIL":
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:
@@ -296,12 +297,11 @@ def _doubts(session: Session) -> Iterator[Block]:
 def _warnings(session: Session, section: figures.Section) -> list[str]:
     """The warnings about a judge, but for what the decision has said of it."""
     decision = session.decisions.get(section.suite)
+    reasons = () if decision is None else decision.reasons
     # Of a part of a suite nobody expects both classes.
-    is_left_out = session.is_part
-    if decision is not None:
-        for reason in decision.reasons:
-            if reason.kind == "useless" and reason.judge == section.judge:
-                is_left_out = True
+    is_left_out = session.is_part or any(
+        (reason.kind, reason.judge) == ("useless", section.judge) for reason in reasons
+    )
     return figures.all_warnings(section.total, section.rubrics, with_total=not is_left_out)
 
 
@@ -333,7 +333,7 @@ def _details(session: Session) -> Iterator[Block]:
     yield from _calibration(session)
     yield from probe_blocks(session.probes)
     yield from topics.panel_blocks(session)
-    yield from annotators.people_sections(session)
+    yield from people_sections(session)
     if labels := label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
     points = [*session.about, *session.origin, *topics.shown_sentences(session)]
@@ -350,7 +350,7 @@ def _flickering(session: Session, section: figures.Section) -> Sequence[Block]:
     """The cases in which a judge contradicts itself in its repeats."""
     judged = section.total.judged
     flickering = judged.where(judged.answers.each(lambda scores: len({*scores}) > 1))
-    remarks = {}
+    remarks = dict.fromkeys(flickering.ids, "")
     for result in session.results_in(flickering.where(slice(MOST_ON_PAGE))):
         remarks[result.case_id] = result.scores_text
-    return topics.case_list(session, "flickering", [*flickering.ids], remarks=remarks)
+    return topics.case_list(session, "flickering", remarks)

@@ -7,8 +7,7 @@ and whether judges were shown what decides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 
 from pytest_jrh.core import frozen, grouped_by
@@ -36,7 +35,7 @@ from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import NONE, range_text
 from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.rule import SURE
-from pytest_jrh.stats.statistics import JudgePair, Panel, Statistics
+from pytest_jrh.stats.statistics import JudgePair, Panel
 
 _MOST_SETS = 12
 _MOST_REASONS = 3
@@ -68,11 +67,9 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     lost.sort(key=lambda change: change.finding.p_value)
     for change in lost[:_MOST_SETS]:
         before, now = change.before, change.now
-        name = change.title
-        if change.judge:
-            name += f" by {one_line(change.judge)}"
+        by = f" by {one_line(change.judge)}" if change.judge else ""
         yield (
-            f"{name}: {len(change.lost):,} lost and {len(change.won):,} won of "
+            f"{change.title}{by}: {len(change.lost):,} lost and {len(change.won):,} won of "
             f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
             f"before, in {now.wrong:,} of {now.verdicts:,} now: p = "
             f"{change.finding.p_value:.3g}."
@@ -84,15 +81,12 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
 def case_list(
     session: Session,
     title: str,
-    case_ids: Collection[str],
+    remarks: Mapping[str, str],
     weight: Weight = "",
-    remarks: Mapping[str, str] | None = None,
 ) -> list[Cases]:
-    """The first cases by name, with a remark where there is one; nothing where there are none."""
-    named = []
-    for case_id in islice(case_ids, MOST_ON_PAGE):
-        named.append(session.named(case_id, (remarks or {}).get(case_id, "")))
-    unnamed = len(case_ids) - len(named)
+    """The first cases by name, with the remarks that there are; nothing where there are none."""
+    named = [session.named(*remark) for remark in islice(remarks.items(), MOST_ON_PAGE)]
+    unnamed = len(remarks) - len(named)
     return [Cases(title, tuple(named), weight, unnamed=unnamed)] if named else []
 
 
@@ -117,7 +111,11 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
                 remarks[case_id] = reason
     # Where nothing decides, or an update accepts them, wrong verdicts are no news.
     is_news = decision.active and not decision.accepted
-    cases = partial(case_list, session, remarks=remarks)
+
+    def cases(title: str, case_ids: Iterable[str], weight: Weight) -> list[Cases]:
+        of_list = {case_id: remarks.get(case_id, "") for case_id in case_ids}
+        return case_list(session, title, of_list, weight)
+
     read_first = [
         *cases("regressions", decision.regressions, "bad"),
         *cases(disagreements, decision.new_wrong if is_news else (), "bad"),
@@ -139,30 +137,25 @@ def figures_table(section: figures.Section) -> Table:
     meanings = tuple(column.meaning for column in section.columns)
     rows = []
     for row in section.rows:
-        cells = tuple(figure_cell(column, row) for column in section.columns)
-        rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
+        cells = []
+        for column in section.columns:
+            estimate = row.figures.get(column.key)
+            if column.kind == "count":
+                cells.append(Cell(f"{row.counts.n:,}"))
+            else:
+                cells.append(Cell(NONE) if estimate is None else figure(estimate, column.kind))
+        rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
     return Table("rubric", titles, tuple(rows), meanings=meanings)
 
 
-def figure_cell(column: figures.Column, statistics: Statistics) -> Cell:
-    """A figure of a judge, of those that it has."""
-    if column.kind == "count":
-        return Cell(f"{statistics.counts.n:,}")
-    estimate = statistics.figures.get(column.key)
-    if estimate is None:
-        return Cell(NONE)
-    return figure(estimate, column.kind)
-
-
-def _missing(section: figures.Section) -> Iterator[str]:
+def _missing(table: Table) -> Iterator[str]:
     """Why figures are missing, and in which rows, each reason once."""
     names: dict[tuple[str, str], list[str]] = {}
-    for row in section.rows:
-        for column in section.columns:
-            cell = figure_cell(column, row)
+    for row in table.rows:
+        for title, cell in zip(table.titles, row.cells, strict=True):
             if cell.reason:
-                title = column.title if cell.text == NONE else f"interval of {column.title}"
-                names.setdefault((title, cell.reason), []).append(row.name)
+                missing = title if cell.text == NONE else f"interval of {title}"
+                names.setdefault((missing, cell.reason), []).append(row.name)
     for (title, reason), of_rows in names.items():
         yield f"{title}: {reason} ({', '.join(of_rows)})"
 
@@ -210,10 +203,9 @@ def panel_blocks(session: Session) -> list[Block]:
     for panel in session.panels:
         blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         blocks.append(pairs_table("judges", panel.pairs))
-        split = panel.without_majority
-        blocks += case_list(session, "without a majority", split, remarks=split)
-        judges = counted(len(panel.judges), "judge")
-        sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
+        blocks += case_list(session, "without a majority", panel.without_majority)
+        title = f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}"
+        sections.append(Section(title, tuple(blocks)))
     return sections
 
 
@@ -249,14 +241,16 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
         rows.append(Row(name, (Cell(share.fraction), figure(share))))
     if rows:
         yield Table("class", ("cases", "share"), tuple(rows))
-    if missing := tuple(_missing(section)):
+    if missing := tuple(_missing(figures_table(section))):
         yield Points(missing)
 
 
 def majority_sentence(panel: Panel) -> str:
     """How often the majority of a panel is right; where there is none in some cases, how often."""
-    judges, cases = counted(len(panel.judges), "judge"), counted(panel.accuracy.n, "case")
-    text = f"the majority of {judges} is right in {panel.accuracy.count or 0:,} of {cases}"
+    text = (
+        f"the majority of {counted(len(panel.judges), 'judge')} is right in "
+        f"{panel.accuracy.count or 0:,} of {counted(panel.accuracy.n, 'case')}"
+    )
     undecided = len(panel.without_majority)
     return f"{text}, none in {undecided:,}" if undecided else text
 
@@ -265,11 +259,7 @@ def contradicting_cases(session: Session) -> list[list[CaseResult]]:
     """Find the cases with one rubric and transcript whose labels are not the same."""
     made = [result for result in session.cases if result.extra.content and result.outcome in MADE]
     equal = grouped_by(made, "suite", "extra.content")
-    return [cases for cases in equal.values() if len(_labels(cases)) > 1]
-
-
-def _labels(cases: Iterable[CaseResult]) -> list[int]:
-    return sorted({result.label or 0 for result in cases})
+    return [cases for cases in equal.values() if len({result.label or 0 for result in cases}) > 1]
 
 
 def unsettled_blocks(session: Session) -> Iterator[Block]:
@@ -284,7 +274,7 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
             "another text of the rubric when made: labels stand for that text, verdicts for the "
             "present one. Review them with --jrh-review."
         )
-        yield _warning_cases(session, text, results)
+        yield from _warning_cases(session, text, results)
     altered = [result for result in doubted if result.extra.altered]
     if altered:
         text = (
@@ -292,18 +282,19 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
             "longer fits its case_digest), and nobody has confirmed the label since. Restore the "
             "file, or review the cases with --jrh-review."
         )
-        yield _warning_cases(session, text, altered)
+        yield from _warning_cases(session, text, altered)
     for equal in contradicting_cases(session):
-        labels = " and ".join(map(str, _labels(equal)))
+        labels = " and ".join(map(str, sorted({result.label or 0 for result in equal})))
         text = (
             f"{counted(len(equal), 'case')} with one rubric and text have contradicting "
             f"labels ({labels}): not all can be right. Review them with --jrh-review."
         )
-        yield _warning_cases(session, text, equal)
+        yield from _warning_cases(session, text, equal)
 
 
-def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) -> Cases:
-    return Cases(title, tuple(session.named(result.case_id) for result in results), "warning")
+def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) -> list[Cases]:
+    remarks = {result.case_id: "" for result in results}
+    return case_list(session, title, remarks, "warning")
 
 
 def review_blocks(session: Session) -> Iterator[Block]:
@@ -316,7 +307,7 @@ def review_blocks(session: Session) -> Iterator[Block]:
         yield Sentence(f"Reviewed by people: {', '.join(decided)}.")
     if "void" in by_word:
         title = "decisions that are void, as the case was made in another way since"
-        yield _warning_cases(session, title, by_word["void"])
+        yield from _warning_cases(session, title, by_word["void"])
 
 
 _MOST_TURNS = 8
@@ -408,7 +399,7 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
                     f"the prompt of {counted(len(count.cut_by_server), 'case')}. A larger window "
                     "is set by `params`, such as {num_ctx: 32768} for Ollama."
                 )
-                yield _unseen_cases(session, text, count.cut_by_server)
+                yield from _unseen_cases(session, text, count.cut_by_server)
             if not count.cases:
                 continue
             effects = []
@@ -421,14 +412,12 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
             text += f" ({', '.join(effects) or counted(len(count.cases), 'case')})"
             if count.cut:
                 text += f": it cuts at {count.cut:,} characters"
-            yield _unseen_cases(session, f"{text}.", count.cases)
+            yield from _unseen_cases(session, f"{text}.", count.cases)
 
 
-def _unseen_cases(session: Session, title: str, case_ids: Iterable[str]) -> Cases:
-    cases = []
-    for case_id in case_ids:
-        cases.append(session.named(case_id, not_shown_text(session.result(case_id))))
-    return Cases(title, tuple(cases), "warning")
+def _unseen_cases(session: Session, title: str, case_ids: Iterable[str]) -> list[Cases]:
+    remarks = {case_id: not_shown_text(session.result(case_id)) for case_id in case_ids}
+    return case_list(session, title, remarks, "warning")
 
 
 def _missed(result: CaseResult) -> str:
@@ -441,10 +430,9 @@ def shown_sentences(session: Session) -> Iterator[str]:
     """Of how many turns each judge was shown, and of how many nobody can tell."""
     for subject, results in _by_judge(session):
         for count in shown_counts(results):
-            known_turns = count.turns - count.unknown
-            if known_turns:
-                shown = known_turns - count.not_shown
-                yield f"{subject} was shown {shown:,} of {known_turns:,} {count.name}."
+            known = count.turns - count.unknown
+            if known:
+                yield f"{subject} was shown {known - count.not_shown:,} of {known:,} {count.name}."
             if count.unknown:
                 reason = "is not recorded, or cannot be read"
                 if count.cut_by_server:

@@ -18,7 +18,8 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Label, RunSummary
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.people import Grounds
-from pytest_jrh.reports.grounds import rate_sentences
+from pytest_jrh.reports.grounds import violation_sentences
+from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
@@ -50,7 +51,9 @@ def session(labelled: int = 60, unlabelled: int = 600) -> list[CaseResult]:
 
 
 def sentences(results: Iterable[CaseResult], grounds: Grounds = Grounds()) -> list[str]:  # noqa: B008 - frozen
-    return list(rate_sentences(Verdicts.of(results), grounds))
+    results = list(results)
+    suite = results[0].suite
+    return list(violation_sentences(Session(results, grounds={suite: grounds}), suite))
 
 
 def test_the_judges_share_is_corrected_by_the_labels() -> None:
