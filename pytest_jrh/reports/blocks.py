@@ -133,22 +133,17 @@ MOST_ON_PAGE = 500
 
 @frozen
 class Cases:
-    """A list of cases, of which the terminal names at most `most`, and the other reports as many as
-    the two numbers above say; so many more are `unnamed`.
+    """A list of so many cases, the first of which have names: the terminal has at most `most` of
+    these, and the other reports as many as the two numbers above say.
 
     Their number stands beside the title, unless that is a sentence, which ends in a full stop.
     """
 
     title: str
     cases: tuple[NamedCase, ...]
-    weight: Weight = ""
-    most: int = 50
-    unnamed: int = 0
-
-    @property
-    def number(self) -> int:
-        """How many cases there are."""
-        return len(self.cases) + self.unnamed
+    number: int
+    weight: Weight
+    most: int
 
     @property
     def is_sentence(self) -> bool:
@@ -242,16 +237,6 @@ def is_warning(block: Block) -> bool:
 
 def block_values(value: Any) -> Any:
     """Blocks as JSON values, each with the name of its type, for the template of a page."""
-    if isinstance(value, Cases):
-        cases, unnamed = value.first(MOST_ON_PAGE)
-        return {
-            "type": "Cases",
-            "title": value.title,
-            "count": None if value.is_sentence else value.number,
-            "cases": block_values(cases),
-            "more": unnamed,
-            "weight": value.weight,
-        }
     if is_dataclass(value):
         values = {"type": type(value).__name__}
         for field in fields(value):

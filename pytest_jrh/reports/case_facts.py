@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pytest_jrh.core import grouped
 from pytest_jrh.core.calls import STAGES, VERIFIER
 from pytest_jrh.core.cases import Case, Edit
 from pytest_jrh.core.diffs import differences
@@ -161,49 +162,45 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
     why it is what it is; the verifier and people who say otherwise; the judges in the baseline, and
     now. Those that say the same for the same reason are one.
     """
-    suite, label = results[0].suite, results[0].label
-    heard: dict[tuple[str, str, str], Voice] = {}
+    first, label = results[0], results[0].label
+    heard: list[Voice] = []
 
-    def add(speaker: str, word: str, why: str, by: str, *, wrong: bool = False) -> None:
-        same = heard.get((word, why, by))
-        if same is not None:
-            speaker = f"{same.who}, {speaker}"
-        heard[word, why, by] = Voice(speaker, word, why, by, wrong)
-
-    def add_score(speaker: str, score: int | None, reasoning: str, by: str = "") -> None:
-        word = score_name(session, results[0], score)
-        wrong = label is not None and not results[0].scale.accepts(score, label)
-        add(speaker, word, reason_text(reasoning), by, wrong=wrong)
+    def add(speaker: str, score: int | None, reasoning: str, by: str = "") -> None:
+        wrong = label is not None and not first.scale.accepts(score, label)
+        word = score_name(session, first, score)
+        heard.append(Voice(speaker, word, reason_text(reasoning), by, wrong))
 
     if label is not None:
         reason = label_reason(case) if case is not None else ""
-        add_score("label", label, reason, label_basis(session, results[0]).text)
+        add("label", label, reason, label_basis(session, first).text)
     if case is not None and case.outcome.verification is not None:
         verified = case.verifier_answer
         if verified != label:
-            add_score(VERIFIER.name, verified, case.outcome.verification.rationale)
-    for person in session.blind_labels(results[0]):
+            add(VERIFIER.name, verified, case.outcome.verification.rationale)
+    for person in session.blind_labels(first):
         if person.label not in (None, label):
-            add_score(f"{_person(person.reviewer)}, blind", person.label, person.note)
+            add(f"{_person(person.reviewer)}, blind", person.label, person.note)
     former, present = "before", "judge"
     for change in session.prompt_changes:
-        if change.now.suite == suite and change.is_reworded:
+        if change.now.suite == first.suite and change.is_reworded:
             former, present = "old prompt", "new prompt"
     for result in results:
         earlier = session.earlier.get(result.case_id)
         if earlier is not None:
             speaker = f"{one_line(result.judge)} before" if result.judge else former
             for verdict, by in _different(earlier.verdicts):
-                add_score(speaker, verdict.score, verdict.reasoning, by)
+                add(speaker, verdict.score, verdict.reasoning, by)
     for result in results:
         speaker = one_line(result.judge) or present
         for verdict, by in _different(result.verdicts):
-            add_score(speaker, verdict.score, verdict.reasoning, by)
+            add(speaker, verdict.score, verdict.reasoning, by)
+        why = no_verdict_text(result.why)
         if result.outcome in UNSCORED:
-            add(speaker, "no verdict", no_verdict_text(result.why), result.outcome)
+            heard.append(Voice(speaker, "no verdict", why, result.outcome, wrong=False))
         elif result.outcome == "no_case":
-            add("no case", "not judged", no_verdict_text(result.why), "")
-    return list(heard.values())
+            heard.append(Voice("no case", "not judged", why, "", wrong=False))
+    speakers = grouped((voice[1:], voice.who) for voice in heard)
+    return [Voice(", ".join(names), *said) for said, names in speakers.items()]
 
 
 def _different(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, generation_id
@@ -317,8 +317,7 @@ def write_suite_outputs(run: SuiteRun, session: Session, outputs: Outputs) -> No
     """
     suite = run.suite
     ran = {result.case_id: result for result in run.results}
-    cases = _MadeCases(run, outputs)
-    cases.write()
+    cases = _write_made_cases(run, outputs)
     earlier, notes = earlier_results(suite, run.cases, ran, RecordIndex(cases.stored))
     outputs.problems += notes
     by_case = {**earlier, **ran}
@@ -344,99 +343,101 @@ def write_suite_outputs(run: SuiteRun, session: Session, outputs: Outputs) -> No
     outputs.records = RecordIndex({**entries, **cases.rejected})
 
 
+@frozen
 class _MadeCases:
-    """The made cases of a suite, of which `write` brings the files up to date.
-
-    `stored` has all records of its tests then, `made` those of this session, and `rejected` those
-    without a result because the verifier rejected them.
+    """The made cases of a suite: `stored` has all records of its tests, `made` those of this
+    session, and `rejected` those without a result because the verifier rejected them.
     """
 
-    def __init__(self, run: SuiteRun, outputs: Outputs) -> None:
-        self._run = run
-        self._outputs = outputs
-        self._folder_of = {test.name: test.output_dir for test in run.suite.tests}
-        rand = run.suite.config.rand
-        self._renew = rand.renew
-        self._is_written = rand.write_jsonl and run.suite.frozen is None
-        self.stored: dict[str, RecordEntry] = {}
-        self.made: Mapping[str, RecordEntry] = {}
-        self.rejected: dict[str, RecordEntry] = {}
+    stored: Mapping[str, RecordEntry]
+    made: Mapping[str, RecordEntry]
+    rejected: Mapping[str, RecordEntry]
 
-    def write(self) -> None:
-        """Add the cases that this session has made, and take out those that it found to be none."""
-        run = self._run
-        spooled = Spooled(RecordIndex(), RecordIndex())
+
+def _write_made_cases(run: SuiteRun, outputs: Outputs) -> _MadeCases:
+    """Add the cases that this session has made to their files, and take out those that it found to
+    be none.
+    """
+    spooled = Spooled(RecordIndex(), RecordIndex())
+    try:
+        specs = run.cases.specs.values()
+        spooled = read_spools(run.spools, frozenset(map(generation_id, specs)))
+    except (OSError, InputError) as error:
+        outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
+    refused, settled, gone = set(), set(), set()
+    for made_id, [*_, result] in by_made_case(run.results).items():
+        if result.extra.rejected is not None:
+            refused.add(made_id)
+        elif result.outcome in (*MADE, "no_case"):
+            settled.add(made_id)
+        if result.outcome in ("no_case", "unlabelled"):
+            gone.add(made_id)
+    stored: dict[str, RecordEntry] = {}
+    all_rejected: dict[str, RecordEntry] = {}
+    by_folder = grouped((test.output_dir, test.name) for test in run.suite.tests)
+    for folder, tests in by_folder.items():
+        new_cases = _of_tests(tests, spooled.made)
+        rejected = _of_tests(tests, spooled.rejected, refused)
+        if _is_written(run):
+            path = folder / REJECTED_FILE
+            rejected = _updated(path, rejected, settled, run, outputs, overwrite=True)
+        all_rejected |= _of_tests(tests, rejected, refused).entries
+        target, renew = run.suite.frozen or folder / CASES_FILE, run.suite.config.rand.renew
+        index = _updated(target, new_cases, gone, run, outputs, overwrite=renew)
+        stored |= _of_tests(tests, index).entries
+    return _MadeCases(stored, spooled.made.entries, all_rejected)
+
+
+def _is_written(run: SuiteRun) -> bool:
+    return run.suite.config.rand.write_jsonl and run.suite.frozen is None
+
+
+def _of_tests(
+    tests: Sequence[str], index: RecordIndex, picked: Set[str] | None = None
+) -> RecordIndex:
+    """The records of some tests, of those that are picked."""
+    entries = {}
+    for made_id, entry in index.entries.items():
+        if entry.spec.test in tests and (picked is None or made_id in picked):
+            entries[made_id] = entry
+    return RecordIndex(entries)
+
+
+def _updated(
+    target: Path,
+    new: RecordIndex,
+    dropped: Set[str],
+    run: SuiteRun,
+    outputs: Outputs,
+    *,
+    overwrite: bool,
+) -> RecordIndex:
+    """Put new records into a file, and give where all of its records lie then; the new ones alone
+    where it cannot be read.
+
+    A session of all cases drops the records of cases that are gone. The file of a frozen suite
+    stays as it is.
+    """
+    try:
+        before = remaining = run.frozen or read_jsonl(target)
+    except (OSError, InputError) as error:
+        outputs.problem(f"{target} cannot be read, so nothing was written to it:\n{cause(error)}")
+        return new
+    is_whole = len(run.results) == len(run.cases.specs)
+    if is_whole and run.suite.config.rand.renew and run.suite.frozen is None:
+        remaining = without_gone(run.suite, run.cases, before)
+    if number := len(before.entries) - len(remaining.entries):
+        outputs.problems.append(
+            f"{counted(number, 'record')} of cases that are no longer in the suite dropped from "
+            f"{target}."
+        )
+    index = merge(remaining, new, dropped=frozenset(dropped), overwrite=overwrite)
+    if _is_written(run):
         try:
-            specs = run.cases.specs.values()
-            spooled = read_spools(run.spools, frozenset(map(generation_id, specs)))
-        except (OSError, InputError) as error:
-            self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
-        self.made = spooled.made.entries
-        refused, settled, gone = set(), set(), set()
-        for made_id, [*_, result] in by_made_case(run.results).items():
-            if result.extra.rejected is not None:
-                refused.add(made_id)
-            elif result.outcome in (*MADE, "no_case"):
-                settled.add(made_id)
-            if result.outcome in ("no_case", "unlabelled"):
-                gone.add(made_id)
-        for folder in dict.fromkeys(self._folder_of.values()):
-            new_cases = self._of_folder(folder, spooled.made.entries)
-            rejected = self._of_folder(folder, spooled.rejected.entries, refused)
-            if self._is_written:
-                path = folder / REJECTED_FILE
-                rejected = self._updated(path, rejected, settled, overwrite=True)
-            self.rejected |= self._of_folder(folder, rejected.entries, refused).entries
-            target = run.suite.frozen or folder / CASES_FILE
-            stored = self._updated(target, new_cases, gone, overwrite=self._renew)
-            self.stored |= self._of_folder(folder, stored.entries).entries
-
-    def _of_folder(
-        self, folder: Path, entries: Mapping[str, RecordEntry], picked: Set[str] | None = None
-    ) -> RecordIndex:
-        """The records of a folder's tests, of those that are picked."""
-        of_folder = {}
-        for made_id, entry in entries.items():
-            is_here = self._folder_of.get(entry.spec.test) == folder
-            if is_here and (picked is None or made_id in picked):
-                of_folder[made_id] = entry
-        return RecordIndex(of_folder)
-
-    def _updated(
-        self, target: Path, new: RecordIndex, dropped: Set[str], *, overwrite: bool
-    ) -> RecordIndex:
-        """Put new records into a file, and give where all of its records lie then; the new ones
-        alone where it cannot be read.
-
-        A session of all cases drops the records of cases that are gone. The file of a frozen suite
-        stays as it is.
-        """
-        run, outputs = self._run, self._outputs
-        try:
-            before = remaining = run.frozen or read_jsonl(target)
-        except (OSError, InputError) as error:
-            outputs.problem(
-                f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
-            )
-            return new
-        is_whole = len(run.results) == len(run.cases.specs)
-        if is_whole and self._renew and run.suite.frozen is None:
-            remaining = without_gone(run.suite, run.cases, before)
-        if number := len(before.entries) - len(remaining.entries):
-            records = counted(number, "record")
-            outputs.problems.append(
-                f"{records} of cases that are no longer in the suite dropped from {target}."
-            )
-        index = merge(remaining, new, dropped=frozenset(dropped), overwrite=overwrite)
-        if not self._is_written:
-            return index
-        try:
-            index = write_jsonl(target, index)
+            index = outputs.record_files[target] = write_jsonl(target, index)
         except OSError as error:
             outputs.problem(f"{target} was not written: {cause(error)}.")
-            return index
-        outputs.record_files[target] = index
-        return index
+    return index
 
 
 def write_reports(paths: Sequence[Path], session: Session) -> tuple[list[Path], list[str]]:

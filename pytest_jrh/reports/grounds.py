@@ -135,18 +135,14 @@ def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
     return ", ".join(f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key])
 
 
-def wrong_labels(session: Session, suite: str) -> list[Block]:
+def wrong_labels(session: Session, suite: str) -> list[Cases]:
     """The labels that people found wrong, with whose they are and who said so."""
-    wrong = wrongly_labelled(_of_suite(session, suite), session.grounds_of(suite))
-    if not wrong:
-        return []
-    cases = []
-    for result in wrong:
+    remarks = {}
+    for result in wrongly_labelled(_of_suite(session, suite), session.grounds_of(suite)):
         label = score_name(session, result, result.label)
-        remark = f"{label} by {label_basis(session, result).text}"
-        cases.append(session.named(result.case_id, remark))
-    heading = f"{counted(len(wrong), 'wrong label')}, say people who did not see the answer."
-    return [Cases(heading, tuple(cases), "bad", most=3)]
+        remarks[result.case_id] = f"{label} by {label_basis(session, result).text}"
+    heading = f"{counted(len(remarks), 'wrong label')}, say people who did not see the answer."
+    return case_list(session, heading, remarks, "bad", most=3)
 
 
 def labels_line(session: Session) -> list[Line]:

@@ -136,9 +136,9 @@ def _worst(block: ReadFirst, session: Session) -> Iterator[str]:
     if whole != opened:
         yield f"<details><summary>whole</summary>{whole}</details>"
     for case in folded:
-        summary = inert(shortened(case.title, _LONGEST_NAME))
         body = _case(case, session, is_whole=True)
-        yield f"<details><summary>{summary}</summary>{body}</details>"
+        title = inert(shortened(case.title, _LONGEST_NAME))
+        yield f"<details><summary>{title}</summary>{body}</details>"
     if unnamed := len(block.cases) + block.unnamed - 1 - len(folded):
         text = f"{unnamed:,} more in the report"
         if url := ci_links(session.page).get("report"):
@@ -169,15 +169,14 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
         if title not in of_edits:
             shown = cut_in_the_middle(visible(part).strip(), edit_room)
             text += f"<p>{inert(title)}</p><blockquote>{inert(shown)}</blockquote>"
-    if record is not None:
-        for edit in edits[:most_edits]:
-            text += f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
-        hidden = len(edits) - most_edits
-        if not edits and not parts:
-            text += "<p>No edit: the judge saw the run as it was recorded.</p>"
-        elif hidden > 0:
-            are = "edit is" if hidden == 1 else "edits are"
-            text += f"<p>{hidden:,} more {are} in the report.</p>"
+    for edit in edits[:most_edits]:
+        text += f"<p>{inert(edit.title)}</p>{marked(edit.pieces, edit_room)}"
+    hidden = len(edits) - most_edits
+    if hidden > 0:
+        are = "edit is" if hidden == 1 else "edits are"
+        text += f"<p>{hidden:,} more {are} in the report.</p>"
+    if record is not None and not edits and not parts:
+        text += "<p>No edit: the judge saw the run as it was recorded.</p>"
     if not_shown := not_shown_text(result):
         text += f"<p>The judge was {inert(not_shown)}.</p>"
     of_case = session.verdicts.where(session.verdicts.made.equals(made_id))

@@ -155,7 +155,6 @@ def session_values(session: Session, cases: SessionCases) -> Json:
         },
         "rubrics": cases.rubrics(),
         "cases": [],
-        "served": None,
     }
 
 

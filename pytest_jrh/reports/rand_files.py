@@ -217,7 +217,6 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     """Write the tables and the debug bundles."""
     editor, clean = suite.stages.get(EDITOR.name), outputs.redactor.value
     temperature = None if editor is None else editor.temperature
-    rubrics = suite.rubric_by_id
     folders = {test.name: test.output_dir for test in suite.tests}
     unwritten = []
     synthetic: dict[str, list[Fields]] = {}
@@ -249,7 +248,7 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
                 except OSError as error:
                     unwritten.append(f"{next(iter(files))}: {cause(error)}")
         for result in of_case:
-            rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
+            rubric = suite.rubric_by_id.get(spec.rubric_id) if result.extra.reworded else None
             of_result = clean(result_row(result, row, rubric))
             rows.setdefault((spec.test, result.judge), []).append(of_result)
     for table in tables or [UNNAMED_BASE]:
@@ -263,40 +262,21 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
                 of_table = rows.get((test.name, judge), ())
                 outputs.write(path, table_bytes(RESULT_COLUMNS, of_table))
     if unwritten:
-        bundles = counted(len(unwritten), "debug bundle")
-        outputs.problem(f"{bundles} could not be written, the first of them {unwritten[0]}.")
+        outputs.problem(
+            f"{counted(len(unwritten), 'debug bundle')} could not be written, the first of them "
+            f"{unwritten[0]}."
+        )
 
 
-SYNTHETIC_COLUMNS = (
-    # What a reader looks for first; the others in RAND's order, and then ours.
-    "perturbed_idx",
-    "rubric_id",
-    "expected",
-    "test_name",
-    "original_request",
-    "original_response",
-    "original_idx",
-    "original_expected",
-    "generation_prompt",
-    "generation_response",
-    "generation_completion",
-    "generation_reasoning",
-    "generation_temp",
-    "generation_mode",
-    "validation_score",
-    "validation_reasoning",
-    "validated_bucket",
-    "rubric_text",
-    "score_levels_table",
-    "transcript",
-    "prompted_bucket",
-    "human_reviewed",
-    "run_id",
-    "epoch",
-    "target_score",
-    "verified",
-    "human_decision",
+# What a reader looks for first; the others in RAND's order, and then ours.
+_SYNTHETIC_HEADER = (
+    "perturbed_idx,rubric_id,expected,test_name,original_request,original_response,original_idx,"
+    "original_expected,generation_prompt,generation_response,generation_completion,"
+    "generation_reasoning,generation_temp,generation_mode,validation_score,validation_reasoning,"
+    "validated_bucket,rubric_text,score_levels_table,transcript,prompted_bucket,human_reviewed,"
+    "run_id,epoch,target_score,verified,human_decision"
 )
+SYNTHETIC_COLUMNS = _SYNTHETIC_HEADER.split(",")
 
 
 def synthetic_row(case: Case, *, temperature: float | None) -> Json:
@@ -310,12 +290,10 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
     spec, verification = case.spec, case.outcome.verification
     plan, said = case.outcome.plan, case.scale.said
     expected = said(case.expected)
-    before, after, reasons, completions = [], [], [], []
-    for edit in case.outcome.edits:
-        before.append(f"[{edit.message_index}] {edit.original_content}")
-        after.append(f"[{edit.message_index}] {edit.edited_content}")
-        reasons.append(f"[{edit.message_index}] {edit.editor_reason}")
-        completions.append(edit.editor_raw_response)
+    edits = case.outcome.edits
+    before = [f"[{edit.message_index}] {edit.original_content}" for edit in edits]
+    after = [f"[{edit.message_index}] {edit.edited_content}" for edit in edits]
+    reasons = [f"[{edit.message_index}] {edit.editor_reason}" for edit in edits]
     return {
         "perturbed_idx": perturbed_idx(spec),
         "rubric_id": case.rubric.id,
@@ -330,7 +308,7 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
         else None,
         "generation_prompt": _planned(case),
         "generation_response": "\n\n".join(after),
-        "generation_completion": "\n".join(completions),
+        "generation_completion": "\n".join(edit.editor_raw_response for edit in edits),
         "generation_reasoning": "\n\n".join(reasons),
         "generation_temp": temperature,
         "generation_mode": case.scale.name,
@@ -351,32 +329,14 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
     }
 
 
-RESULT_COLUMNS = (
-    # What a reader looks for first; the others in RAND's order, and then ours.
-    "idx",
-    "rubric_id",
-    "expected",
-    "autograder_score",
-    "outcome",
-    "perturbed_idx",
-    "rubric",
-    "transcript",
-    "generation_response",
-    "original_request",
-    "original_idx",
-    "validation_score",
-    "agent_mode",
-    "plan_thesis",
-    "planned_steps",
-    "test_name",
-    "score_levels_table",
-    "autograder_reasoning",
-    "judge",
-    "tokens",
-    "cost",
-    "human_reviewed",
-    "human_decision",
+# What a reader looks for first; the others in RAND's order, and then ours.
+_RESULT_HEADER = (
+    "idx,rubric_id,expected,autograder_score,outcome,perturbed_idx,rubric,transcript,"
+    "generation_response,original_request,original_idx,validation_score,agent_mode,plan_thesis,"
+    "planned_steps,test_name,score_levels_table,autograder_reasoning,judge,tokens,cost,"
+    "human_reviewed,human_decision"
 )
+RESULT_COLUMNS = _RESULT_HEADER.split(",")
 
 
 def result_row(result: CaseResult, case_row: Fields | None, rubric: Rubric | None = None) -> Json:

@@ -100,11 +100,9 @@ def _report_lines(session: Session, display: Display) -> list[Styled]:
     lines = []
     if display.written:
         # The page comes first, and has what the others have.
-        first = one_line(str(relative_path(display.written[0], display.folder)))
-        line = f"{'report':<{_TITLE_ROOM}}{first}"
-        if len(display.written) > 1:
-            line += f" and {len(display.written) - 1:,} more"
-        lines.append(line)
+        first, *others = display.written
+        line = f"{'report':<{_TITLE_ROOM}}{one_line(str(relative_path(first, display.folder)))}"
+        lines.append(f"{line} and {len(others):,} more" if others else line)
     if not session.is_table and (session.results or session.spending.calls):
         cost = spending_text(session.spending)
         gap = display.width - sum(map(columns, (*lines, cost)))
@@ -262,11 +260,8 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
 
 def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
     style = _STYLES.get(block.weight, "")
-    mark, title = "", f"{block.heading}:"
-    if block.is_sentence:
-        title = block.title
-        if block.weight == "warning":
-            mark = "! "
+    title = block.title if block.is_sentence else f"{block.heading}:"
+    mark = "! " if block.is_sentence and block.weight == "warning" else ""
     yield from _hanging(mark, title, width, style)
     cases, unnamed = block.first(block.most)
     for case in cases:
@@ -301,11 +296,13 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
         # Its rubric tells a case from others of the same run.
         has_rubric = cases_of_run[case.run] > 1 and case.rubric
         names.append(f"{case.run} ({case.rubric})" if has_rubric else case.run)
-    most = _MOST_RUNS
-    while most > 1 and columns(f"{indent}{listed(names, most, block.unnamed)}") > width:
-        most -= 1
+    line = ""
+    for most in range(_MOST_RUNS, 0, -1):
+        line = f"{indent}{listed(names, most, block.unnamed)}"
+        if columns(line) <= width:
+            break
     if names:
-        yield Styled(shortened(f"{indent}{listed(names, most, block.unnamed)}", width))
+        yield Styled(shortened(line, width))
 
 
 def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
@@ -330,18 +327,13 @@ def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
 
 def _largest_change(pieces: Iterable[Piece]) -> tuple[str, str]:
     """The text that is gone and the new one in its place of the change with most characters."""
-    largest = ("", "")
+    changes = [("", "")]
     gone = ""
     for piece in pieces:
-        new = ""
-        if piece.kind == "gone":
-            gone = one_line(piece.text)
-        elif piece.kind == "new":
-            new = one_line(piece.text)
-        largest = max(largest, (gone, new), key=lambda texts: len(texts[0]) + len(texts[1]))
-        if piece.kind != "gone":
-            gone = ""
-    return largest
+        text = "" if piece.kind == "same" else one_line(piece.text)
+        changes.append((gone, text) if piece.kind == "new" else (text, ""))
+        gone = text if piece.kind == "gone" else ""
+    return max(changes, key=lambda texts: len("".join(texts)))
 
 
 _CHANGED = " -> "

@@ -83,11 +83,11 @@ def case_list(
     title: str,
     remarks: Mapping[str, str],
     weight: Weight = "",
+    most: int = 50,
 ) -> list[Cases]:
     """The first cases by name, with the remarks that there are; nothing where there are none."""
     named = [session.named(*remark) for remark in islice(remarks.items(), MOST_ON_PAGE)]
-    unnamed = len(remarks) - len(named)
-    return [Cases(title, tuple(named), weight, unnamed=unnamed)] if named else []
+    return [Cases(title, tuple(named), len(remarks), weight, most)] if named else []
 
 
 def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[Cases]]:

@@ -60,9 +60,6 @@ def _shell(*scripts: str, reviewer: str = "", is_blind: bool = True) -> tuple[st
         "word": "",
         "headline": "pytest-jrh",
         "sub": "",
-        "blocks": {"answer": [], "doubts": [], "details": []},
-        "rubrics": {},
-        "cases": [],
         "served": {"reviewer": reviewer, "is_blind": is_blind},
     }
     html, policy = page_html(

@@ -1,6 +1,8 @@
 // What all parts of the page share. Everything from outside reaches it as text nodes alone.
 const $ = (id) => document.getElementById(id);
-const session = JSON.parse($("session").textContent);
+// What is served has no more than a title at first.
+const BLANK = { blocks: { answer: [], doubts: [], details: [] }, rubrics: {}, cases: [] };
+const session = { ...BLANK, ...JSON.parse($("session").textContent) };
 const root = document.documentElement;
 const isWide = () => matchMedia("(min-width: 1181px)").matches;
 

@@ -55,8 +55,10 @@ function drawCases(block) {
     const name = named.key ? make("a", { href: `#case=${named.key}`, title: named.name }, named.title || named.name) : make("code", {}, named.name);
     return make("li", { dir: "auto" }, name, named.why ? make("span", { class: "muted" }, ` ${named.why}`) : null);
   });
-  if (block.more) lines.push(make("li", { class: "muted" }, `and ${grouped(block.more)} more`));
-  const count = block.count === null ? "" : ` (${grouped(block.count)})`;
+  const unnamed = block.number - block.cases.length;
+  if (unnamed) lines.push(make("li", { class: "muted" }, `and ${grouped(unnamed)} more`));
+  // A sentence says by itself how many cases there are.
+  const count = block.title.endsWith(".") ? "" : ` (${grouped(block.number)})`;
   return make("details", {}, make("summary", { class: block.weight }, `${capital(block.title)}${count}`), make("ul", {}, lines));
 }
 
