@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.calls import EDITOR
 from pytest_jrh.core.documents import Json, KeyPath, Mistakes, dotted, listed, received
 from pytest_jrh.core.text import nearest_hint
 
@@ -21,97 +20,93 @@ def key_path(name: str) -> KeyPath:
     return tuple(name.split("."))
 
 
-def _paths(names: dict[str, str]) -> tuple[tuple[KeyPath, KeyPath], ...]:
-    return tuple((key_path(written), key_path(ours)) for written, ours in names.items())
+def _rows(table: str) -> tuple[tuple[KeyPath, KeyPath], ...]:
+    rows = []
+    for line in table.strip().splitlines():
+        written, ours = line.split()
+        rows.append((key_path(written), key_path(ours)))
+    return tuple(rows)
 
 
 AGENT = "test_agent_perturbation_config"
-ROWS = _paths(
-    {
-        "admin.module_name": "rand.module",
-        "admin.time_stamp": "rand.stamp",
-        "admin.output_file_format": "rand.table",
-        "admin.perturbation_config.use_HITL_process": "rand.review",
-        "admin.perturbation_config.tests_to_run": "cases.kinds",
-        "admin.perturbation_config.probes": "probes",
-        "admin.evaluation_config.autograder_model_name": "rand.judge_model",
-        "admin.evaluation_config.judges": "judges",
-        "admin.evaluation_config.max_workers": "recording.max_workers",
-        "admin.evaluation_config.tests_to_evaluate": "rand.judged",
-        "admin.evaluation_config.metric": "rand.metric",
-        "synthetic_data_params.generation_model_name": "rand.cases_model",
-        "test_agent_perturbation_config.input_log_path": "suite.log",
-        "test_agent_perturbation_config.input_format": "suite.format",
-        "test_agent_perturbation_config.cluster_key": "cases.cluster",
-        "test_agent_perturbation_config.rubric_path": "suite.rubrics",
-        "test_agent_perturbation_config.labels": "labels",
-        "test_agent_perturbation_config.target_rubric_ids": "cases.rubrics",
-        "test_agent_perturbation_config.editor": EDITOR.name,
-        "test_agent_perturbation_config.planner": "editor.planner",
-        "test_agent_perturbation_config.summary": "editor.summary",
-        "test_agent_perturbation_config.verifier": "editor.verifier",
-        "test_agent_perturbation_config.max_summary_messages": "rand.summary_turns",
-        "test_agent_perturbation_config.max_edit_rounds": "cases.edits_at_most",
-        "test_agent_perturbation_config.score_targets": "cases.scores",
-        "test_agent_perturbation_config.objective": "rand.objective",
-        "test_agent_perturbation_config.edits": "cases.edits",
-        "test_agent_perturbation_config.pass_required": "rand.confirmed",
-        "test_agent_perturbation_config.sample_num_from_orig": "cases.sample",
-        "test_agent_perturbation_config.sampling": "cases.sampling",
-        "test_agent_perturbation_config.sampling_seed": "cases.seed",
-        "test_agent_perturbation_config.transcript_preprocessors": "cases.preprocess",
-        "test_agent_perturbation_config.output.dir": "output.dir",
-        "test_agent_perturbation_config.output.results_dir": "rand.results",
-        "test_agent_perturbation_config.output.write_jsonl": "rand.write_jsonl",
-        "test_agent_perturbation_config.output.overwrite": "rand.renew",
-        "test_agent_perturbation_config.output.rand": "output.rand",
-    }
-)
-FALLBACKS = _paths(
-    {
-        "admin.evaluation_config.repeats": "judge.repeats",
-        "synthetic_data_params.sample_num_from_orig": "cases.sample",
-        "synthetic_data_params.seed": "cases.seed",
-        "test_agent_perturbation_config.transcript_preprocessor": "cases.preprocess",
-    }
-)
+ROWS = _rows("""
+admin.module_name                                       rand.module
+admin.time_stamp                                        rand.stamp
+admin.output_file_format                                rand.table
+admin.perturbation_config.use_HITL_process              rand.review
+admin.perturbation_config.tests_to_run                  cases.kinds
+admin.perturbation_config.probes                        probes
+admin.evaluation_config.autograder_model_name           rand.judge_model
+admin.evaluation_config.judges                          judges
+admin.evaluation_config.max_workers                     recording.max_workers
+admin.evaluation_config.tests_to_evaluate               rand.judged
+admin.evaluation_config.metric                          rand.metric
+synthetic_data_params.generation_model_name             rand.cases_model
+test_agent_perturbation_config.input_log_path           suite.log
+test_agent_perturbation_config.input_format             suite.format
+test_agent_perturbation_config.cluster_key              cases.cluster
+test_agent_perturbation_config.rubric_path              suite.rubrics
+test_agent_perturbation_config.labels                   labels
+test_agent_perturbation_config.target_rubric_ids        cases.rubrics
+test_agent_perturbation_config.editor                   editor
+test_agent_perturbation_config.planner                  editor.planner
+test_agent_perturbation_config.summary                  editor.summary
+test_agent_perturbation_config.verifier                 editor.verifier
+test_agent_perturbation_config.max_summary_messages     rand.summary_turns
+test_agent_perturbation_config.max_edit_rounds          cases.edits_at_most
+test_agent_perturbation_config.score_targets            cases.scores
+test_agent_perturbation_config.objective                rand.objective
+test_agent_perturbation_config.edits                    cases.edits
+test_agent_perturbation_config.pass_required            rand.confirmed
+test_agent_perturbation_config.sample_num_from_orig     cases.sample
+test_agent_perturbation_config.sampling                 cases.sampling
+test_agent_perturbation_config.sampling_seed            cases.seed
+test_agent_perturbation_config.transcript_preprocessors cases.preprocess
+test_agent_perturbation_config.output.dir               output.dir
+test_agent_perturbation_config.output.results_dir       rand.results
+test_agent_perturbation_config.output.write_jsonl       rand.write_jsonl
+test_agent_perturbation_config.output.overwrite         rand.renew
+test_agent_perturbation_config.output.rand              output.rand
+""")
+FALLBACKS = _rows("""
+admin.evaluation_config.repeats                         judge.repeats
+synthetic_data_params.sample_num_from_orig              cases.sample
+synthetic_data_params.seed                              cases.seed
+test_agent_perturbation_config.transcript_preprocessor  cases.preprocess
+""")
 """They count where no other key says it."""
-UNUSED: tuple[KeyPath, ...] = tuple(
-    map(
-        key_path,
-        (
-            "admin.test_debug_mode",
-            "admin.dataset_config.use_original_data_as_expected",
-            "admin.perturbation_config.preprocess_columns_map.request",
-            "admin.perturbation_config.preprocess_columns_map.response",
-            "admin.perturbation_config.preprocess_columns_map.expected",
-            "admin.perturbation_config.preprocess_columns_map.original_idx",
-            "admin.evaluation_config.aggregation_reference_column",
-            "admin.evaluation_config.overwrite_results",
-            "admin.evaluation_config.bootstrap_size",
-            "admin.evaluation_config.bootstrap_repetitions",
-            "admin.evaluation_config.get_cost_curves",
-            "synthetic_data_params.validation_model_name",
-            "synthetic_data_params.max_tokens_generation",
-            "synthetic_data_params.max_tokens_validation",
-            "synthetic_data_params.max_workers",
-            "synthetic_data_params.use_similarity_filter",
-            "synthetic_data_params.target_num_per_bucket",
-            "synthetic_data_params.similarity_threshold",
-            "synthetic_data_params.rescore_sample_size",
-            "synthetic_data_params.initial_temp",
-            "synthetic_data_params.num_seed_examples_per_generation",
-            "synthetic_data_params.temp_increment",
-            "synthetic_data_params.max_temp_cap",
-            "synthetic_data_params.max_consecutive_failures",
-            "test_agent_perturbation_config.trace_messages",
-            "test_stochastic_stability_config.sample_num_from_orig",
-            "test_stochastic_stability_config.number_of_seeds",
-            "test_stochastic_stability_config.repetitions",
-            "test_stochastic_stability_config.seed",
-        ),
-    )
-)
+_UNUSED = """
+admin.test_debug_mode
+admin.dataset_config.use_original_data_as_expected
+admin.perturbation_config.preprocess_columns_map.request
+admin.perturbation_config.preprocess_columns_map.response
+admin.perturbation_config.preprocess_columns_map.expected
+admin.perturbation_config.preprocess_columns_map.original_idx
+admin.evaluation_config.aggregation_reference_column
+admin.evaluation_config.overwrite_results
+admin.evaluation_config.bootstrap_size
+admin.evaluation_config.bootstrap_repetitions
+admin.evaluation_config.get_cost_curves
+synthetic_data_params.validation_model_name
+synthetic_data_params.max_tokens_generation
+synthetic_data_params.max_tokens_validation
+synthetic_data_params.max_workers
+synthetic_data_params.use_similarity_filter
+synthetic_data_params.target_num_per_bucket
+synthetic_data_params.similarity_threshold
+synthetic_data_params.rescore_sample_size
+synthetic_data_params.initial_temp
+synthetic_data_params.num_seed_examples_per_generation
+synthetic_data_params.temp_increment
+synthetic_data_params.max_temp_cap
+synthetic_data_params.max_consecutive_failures
+test_agent_perturbation_config.trace_messages
+test_stochastic_stability_config.sample_num_from_orig
+test_stochastic_stability_config.number_of_seeds
+test_stochastic_stability_config.repetitions
+test_stochastic_stability_config.seed
+"""
+UNUSED: tuple[KeyPath, ...] = tuple(map(key_path, _UNUSED.split()))
 """Keys of RAND's without meaning for agentic tests: accepted, and named once."""
 DEBUG = key_path("admin.test_debug_mode")
 COLUMNS = key_path("admin.perturbation_config.preprocess_columns_map")

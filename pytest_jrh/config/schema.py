@@ -82,14 +82,6 @@ TwoAnswers: TypeAlias = Annotated[
 ]
 
 
-def _frozen(value: object) -> str | bool:
-    """Read true, false or a path."""
-    text = value.strip() if isinstance(value, str) else value
-    if not isinstance(text, bool | str) or text == "":
-        raise ValueError
-    return text
-
-
 def _list_of(keys: tuple[str, ...]) -> Any:
     """What pydantic checks of a list of kinds of tests, which a config gives by their keys."""
     says = Takes(f"a list of tests ({', '.join(keys)})")
@@ -241,8 +233,7 @@ class CasesSection(ConfigSection):
     """Ordinal: so many other runs that are labelled with the score to reach are shown to planner
     and editor, drawn by seed."""
     frozen: Annotated[
-        str | bool,
-        PlainValidator(_frozen, json_schema_input_type=bool | PathText),
+        bool | PathText,
         Takes("true (the JSONL in output.dir), false, or the path of a JSONL file"),
     ] = False
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
@@ -589,8 +580,10 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
 # More would be no help.
 _MOST_HOMES = 2
 _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
-# How pydantic's place of a key of a mapping ends.
+# How pydantic's place of a key of a mapping ends, and what it puts in for each kind of value that a
+# key may have.
 _OF_A_KEY = "[key]"
+_OF_A_KIND = re.compile(r"constrained-.*|dict\[.*|bool|str|int|float")
 
 
 def misfits(
@@ -601,7 +594,8 @@ def misfits(
 ) -> Iterator[Mistake]:
     """All that does not fit of a section `root` at a place; `name` is what the file calls a key."""
     for detail in error.errors(include_url=False, include_context=False):
-        path, value = detail["loc"], detail["input"]
+        path = tuple(part for part in detail["loc"] if not _OF_A_KIND.fullmatch(str(part)))
+        value = detail["input"]
         is_key = path[-1:] == (_OF_A_KEY,)
         if is_key:
             path = path[:-1]
