@@ -120,19 +120,16 @@ class Places(Turns):
         calls = []
         for act in acts_of(messages):
             if len(act.results) == 1:
-                calls.append((act.turn, (act.call_id, str(act.number + 1))))
+                calls.append((act.turn, (str(act.call.get("id") or ""), str(act.number + 1))))
         return cls(assistant_indices(messages), tuple(calls))
 
     def call_of(self, step: PlannedAct) -> str:
         """The number in its turn of the call that a step names; empty where it names none."""
-        names_of_turn = [names for turn, names in self.calls if turn == step.message_index]
-        name = step.call.strip()
-        if not name and len(names_of_turn) == 1:
-            return names_of_turn[0][1]
-        for names in names_of_turn:
-            if name and name in names:
-                return names[1]
-        return ""
+        name, numbers = step.call.strip(), []
+        for turn, (call_id, number) in self.calls:
+            if turn == step.message_index and name in ("", call_id, number):
+                numbers.append(number)
+        return numbers[0] if len(numbers) == 1 or (name and numbers) else ""
 
     def sanitized(self, steps: Sequence[Any]) -> tuple[PlanStep, ...]:
         """Drop steps that point at nothing or repeat another, and put the rest in order.
@@ -237,21 +234,24 @@ async def edit_acts(work: Work, steps: Sequence[PlanStep], tools: Mapping[str, T
     for edit in list(work.edits):
         if edit.kind in ("call", "omit"):
             making.take_out(edit)
-    await making.follow()
+    # What a step of the plan has edited is left to it: words may contradict an act on purpose.
+    for position in range(len(work.messages)):
+        if position not in making.planned:
+            await making.follow_in(position)
     work.edits.sort(key=lambda edit: edit.message_index)
 
 
 @dataclass(slots=True)
 class _Stale:
-    """What one edit took out: no turn behind it may say the values that are `gone`; of `doubtful`
+    """Values that one edit took out: no turn behind it may say those that are gone; of doubtful
     ones, which stand before it too, the editor is asked.
 
     Of a call that was `omitted` a later result may bring the values by itself.
     """
 
     behind: int
-    gone: Values
-    doubtful: Values
+    values: Values
+    is_gone: bool
     omitted: bool
 
 
@@ -259,22 +259,21 @@ class _Stale:
 class _Making:
     """The edits of one case while they are made.
 
-    `moves` has for each splice that changed the length the position in the run behind which it
-    counts, and by how much. `planned` are the positions of what the plan's steps have edited.
-    `stale` is what the edits took out, and `changes` says it for the editor.
+    `planned` are the positions of what the plan's steps have edited. `stale` is what the edits took
+    out, and `changes` says it for the editor.
     """
 
     work: Work
     tools: Mapping[str, Tool]
-    moves: list[tuple[int, int]] = field(default_factory=list)
     planned: set[int] = field(default_factory=set)
     stale: list[_Stale] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
     edits_left: int = MOST_FOLLOWING_EDITS
 
     async def carry_out(self, step: PlanStep) -> None:
-        position = step.message_index
-        position += sum(by for behind, by in self.moves if behind <= step.message_index)
+        # All that was put in or left out so far stands before the step.
+        moved = len(self.work.messages) - len(self.work.run.messages)
+        position = step.message_index + moved
         if step.kind == "say":
             await edit_words(self.work, step, position, "")
         elif step.kind == "insert":
@@ -286,11 +285,7 @@ class _Making:
                 self._omit(step, act)
             else:
                 await self._change(step, act, "")
-        edit = self.work.edits[-1]
-        by = len(edit.after) - len(edit.before)
-        if by:
-            self.moves.append((step.message_index + (step.kind != "insert"), by))
-        self.planned |= set(range(position, position + len(edit.after)))
+        self.planned |= set(range(position, position + len(self.work.edits[-1].after)))
 
     def _omit(self, step: PlanStep, act: Act) -> None:
         """Leave a call out, without a model: with its turn, where it is the turn's only call."""
@@ -302,7 +297,8 @@ class _Making:
             del calls[act.number]
             others = before[1 : act.results[0] - act.turn]
             after = ({**message, "tool_calls": calls}, *others)
-        self._splice(step, act.turn, before, after, reason=f"the call of {act.name} is left out")
+        reason = f"the call of {act.name} is left out"
+        self.work.splice(step, act.turn, before, after, acts_text, reason=reason)
 
     async def _change(self, step: PlanStep, act: Act, follows: str) -> bool:
         """Have the editor write the arguments and the result of a call anew; False where an edit
@@ -332,12 +328,13 @@ class _Making:
                 "unusable_edit",
                 f"the editor returned the call of turn {act.turn} as it was",
             )
-        self._splice(
+        self.work.splice(
             step,
             act.turn,
             before,
             after,
-            reason=draft.reason.strip(),
+            acts_text,
+            reason=draft.reason,
             raw=answer.text,
             dropped=dropped,
             follows=follows,
@@ -376,7 +373,7 @@ class _Making:
             return new_ids[old]
 
         after = [with_ids(new_message, new_id), with_ids(new_result, new_id)]
-        self._splice(step, position, (), after, reason=draft.reason.strip(), raw=answer.text)
+        self.work.splice(step, position, (), after, acts_text, reason=draft.reason, raw=answer.text)
 
     async def _ask(
         self, step: PlanStep, position: int, act: str, tool_name: str, response: type[ResponseT]
@@ -434,39 +431,6 @@ class _Making:
             error["message"] = text
         return {**replace_text(current, text if in_content else "")[0], "error": error}
 
-    def _splice(
-        self,
-        step: PlanStep,
-        position: int,
-        before: Messages,
-        after: Messages,
-        *,
-        reason: str,
-        raw: str = "",
-        dropped: int = 0,
-        follows: str = "",
-    ) -> None:
-        edit = Edit(
-            message_index=position,
-            message_id=str((*before, *after)[0].get("id") or ""),
-            round_index=len(self.work.edits),
-            original_content=acts_text(before),
-            edited_content=acts_text(after),
-            selector_reason=step.rationale,
-            editor_reason=reason,
-            editor_raw_response=raw,
-            # The editor of calls sees the transcript instead.
-            summary_snapshot="",
-            dropped_reasoning=dropped,
-            kind=step.kind,
-            before=tuple(before),
-            after=tuple(after),
-            follows=follows,
-        )
-        messages, end = self.work.messages, position + len(before)
-        self.work.messages = (*messages[:position], *after, *messages[end:])
-        self.work.add(edit)
-
     def take_out(self, edit: Edit) -> None:
         """Look, from behind an edit, for what it took out."""
         # All that is there now: a value that only moved was not taken out.
@@ -485,24 +449,17 @@ class _Making:
             elif not isinstance(value, str) or is_id(value):
                 doubtful[value] = spelling
             # A word that was said before says nothing of the act.
-        behind = edit.message_index + len(edit.after)
-        self.stale.append(_Stale(behind, gone, doubtful, edit.kind == "omit"))
+        behind, omitted = edit.message_index + len(edit.after), edit.kind == "omit"
+        self.stale.append(_Stale(behind, gone, is_gone=True, omitted=omitted))
+        self.stale.append(_Stale(behind, doubtful, is_gone=False, omitted=omitted))
         now = edit.edited_content or "(left out)"
         self.changes.append(f"[{edit.message_index}] was:\n{edit.original_content}\nis now:\n{now}")
 
-    async def follow(self) -> None:
-        """Edit what later turns still say of what acts changed, or end the case.
+    async def follow_in(self, position: int) -> None:
+        """Edit what a turn still says of what acts changed, or end the case.
 
-        What a step of the plan has edited is left to it: words may contradict an act on purpose.
         Of values that stand earlier in the transcript too, the editor is asked, and may leave them.
         """
-        position = min((stale.behind for stale in self.stale), default=math.inf)
-        while position < len(self.work.messages):
-            if position not in self.planned:
-                await self._follow_in(int(position))
-            position += 1
-
-    async def _follow_in(self, position: int) -> None:
         messages = self.work.messages
         certain, doubtful = self._said(position, messages[position])
         if not (certain or doubtful):
@@ -513,9 +470,8 @@ class _Making:
         message = self.work.messages[position]
         for stale in self.stale:
             if role == "tool" and stale.omitted and position >= stale.behind:
-                for value in mentioned(stale.gone | stale.doubtful, search_text(message)):
-                    stale.gone.pop(value, None)
-                    stale.doubtful.pop(value, None)
+                for value in mentioned(stale.values, search_text(message)):
+                    del stale.values[value]
         certain, _doubtful = self._said(position, message)
         if certain:
             raise NoVerdictCase("stale_value", f"[{position}] still says {', '.join(certain[:3])}")
@@ -532,10 +488,7 @@ class _Making:
             f"agree with the change, and change nothing else. What was changed:\n{changes}"
         )
         step = PlanStep(position, goal, follows, "call")
-        turn = position
-        while turn and self.work.messages[turn].get("role") == "tool":
-            turn -= 1
-        for act in calls_of_turn(self.work.messages, turn):
+        for act in acts_of(self.work.messages):
             says_it = act.turn == position and any(self._said(position, {"tool_calls": [act.call]}))
             if len(act.results) == 1 and self.edits_left and (says_it or position in act.results):
                 self.edits_left -= 1
@@ -547,11 +500,12 @@ class _Making:
         say = replace(step, kind="say")
         without_reasoning, dropped = with_words(message, "")
         if dropped and not any(self._said(position, {**without_reasoning, "tool_calls": None})):
-            self._splice(
+            self.work.splice(
                 say,
                 position,
                 (message,),
                 (without_reasoning,),
+                acts_text,
                 reason="its reasoning is left out",
                 dropped=dropped,
                 follows=follows,
@@ -565,13 +519,13 @@ class _Making:
     def _said(self, position: int, message: Message) -> tuple[list[str], list[str]]:
         """What a message at a position says that is gone, and that is doubtful."""
         texts = search_text(message)
-        certain: dict[str, None] = {}
+        gone: dict[str, None] = {}
         doubtful: dict[str, None] = {}
         for stale in self.stale:
             if position >= stale.behind:
-                certain |= dict.fromkeys(mentioned(stale.gone, texts).values())
-                doubtful |= dict.fromkeys(mentioned(stale.doubtful, texts).values())
-        return list(certain), list(doubtful)
+                said = gone if stale.is_gone else doubtful
+                said |= dict.fromkeys(mentioned(stale.values, texts).values())
+        return list(gone), list(doubtful)
 
 
 def _arguments(draft: CallResponse, tool: Tool, turn: int) -> Json:

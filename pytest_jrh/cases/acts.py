@@ -96,11 +96,6 @@ class Act:
         """The name of the tool."""
         return str(self.call.get("function", ""))
 
-    @property
-    def call_id(self) -> str:
-        """The id of the call; empty where it has none."""
-        return str(self.call.get("id") or "")
-
 
 def acts_of(messages: Messages) -> tuple[Act, ...]:
     """All calls of a transcript, in its order."""
@@ -121,28 +116,22 @@ def calls_of_turn(messages: Messages, turn: int) -> tuple[Act, ...]:
     if message.get("role") != "assistant" or not calls:
         return ()
     results: list[list[int]] = [[] for _ in calls]
-    position = turn + 1
-    while position < len(messages) and messages[position].get("role") == "tool":
-        number = _number_of_call(calls, results, messages[position])
-        if number is not None:
-            results[number].append(position)
-        position += 1
+    for position in range(turn + 1, len(messages)):
+        if messages[position].get("role") != "tool":
+            break
+        result_id = messages[position].get("tool_call_id")
+        with_its_id, without_result = [], []
+        for call, of_call in zip(calls, results, strict=True):
+            if result_id and call.get("id"):
+                if call["id"] == result_id:
+                    with_its_id.append(of_call)
+            elif not of_call:
+                without_result.append(of_call)
+        for of_call in (with_its_id or without_result)[:1]:
+            of_call.append(position)
     return tuple(
         Act(turn, number, call, tuple(results[number])) for number, call in enumerate(calls)
     )
-
-
-def _number_of_call(
-    calls: Sequence[Fields], results: Sequence[Sequence[int]], result: Message
-) -> int | None:
-    result_id = result.get("tool_call_id")
-    for number, call in enumerate(calls):
-        if result_id and call.get("id") == result_id:
-            return number
-    for number, call in enumerate(calls):
-        if not (result_id and call.get("id")) and not results[number]:
-            return number
-    return None
 
 
 @frozen

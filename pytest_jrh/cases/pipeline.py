@@ -422,8 +422,40 @@ class Work:
     confirmed: bool = False
     final_summary: str | None = None
 
-    def add(self, edit: Edit) -> None:
-        """Take an edit that `messages` already has."""
+    def splice(
+        self,
+        step: PlanStep,
+        position: int,
+        before: Messages,
+        after: Messages,
+        text_of: Callable[[Messages], str],
+        *,
+        reason: str,
+        raw: str = "",
+        summary: str = "",
+        dropped: int = 0,
+        follows: str | None = "",
+    ) -> None:
+        """Put messages in place of others, as a step says; `follows` is that of `edit_words`."""
+        is_splice = follows is not None
+        edit = Edit(
+            message_index=position,
+            message_id=str((*before, *after)[0].get("id") or ""),
+            round_index=len(self.edits),
+            original_content=text_of(before),
+            edited_content=text_of(after),
+            selector_reason=step.rationale,
+            editor_reason=reason.strip(),
+            editor_raw_response=raw,
+            summary_snapshot=summary,
+            dropped_reasoning=dropped,
+            kind=step.kind,
+            before=tuple(before) if is_splice else (),
+            after=tuple(after) if is_splice else (),
+            follows=follows or "",
+        )
+        rest = self.messages[position + len(before) :]
+        self.messages = (*self.messages[:position], *after, *rest)
         self.edits.append(edit)
         if self.summarizer is not None:
             self.summarizer.update(self.messages, edited_turns([edit]))
@@ -491,22 +523,16 @@ async def edit_words(
         name = name or f"turn {position}"
         returned = f"{name} as it was" if new_content else f"an empty text for {name}"
         raise NoVerdictCase("unusable_edit", f"the editor returned {returned}")
-    work.messages, dropped = apply_single_edit(work.messages, position, text)
-    of_acts = follows is not None
-    work.add(
-        Edit(
-            message_index=position,
-            message_id=str(message.get("id") or ""),
-            round_index=len(work.edits),
-            original_content=message_text(message),
-            edited_content=text,
-            selector_reason=step.rationale,
-            editor_reason=answer.parsed.reason.strip(),
-            editor_raw_response=answer.text,
-            summary_snapshot=summary,
-            dropped_reasoning=dropped,
-            before=(message,) if of_acts else (),
-            after=(work.messages[position],) if of_acts else (),
-            follows=follows or "",
-        )
+    edited, dropped = replace_text(message, text)
+    work.splice(
+        step,
+        position,
+        (message,),
+        (edited,),
+        lambda turns: message_text(turns[0]),
+        reason=answer.parsed.reason,
+        raw=answer.text,
+        summary=summary,
+        dropped=dropped,
+        follows=follows,
     )

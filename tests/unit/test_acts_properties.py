@@ -81,7 +81,7 @@ class HostileStages:
         self._run = run
         turns, texts = assistant_indices(run), [message_text(message) for message in run]
         near = st.sampled_from([*turns, *[act.turn for act in self._acts] * 3])
-        ids = [act.call_id for act in self._acts]
+        ids = [act.call.get("id", "") for act in self._acts]
         self._of_field: dict[str, st.SearchStrategy[Any]] = {
             "message_index": near | near | near | st.integers(-1, len(run)),
             "call": st.sampled_from(["1", "1", "2", "", *ids]) | NAMES,

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from uuid import uuid4
 
 from pytest_jrh.cases.probes.probe import (
@@ -24,22 +24,15 @@ from pytest_jrh.cases.probes.probe import (
     with_ids,
     with_texts,
 )
-from pytest_jrh.core.documents import no_constant, unique_keys
+from pytest_jrh.core.documents import Json, no_constant, unique_keys
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Messages, Transcript
 from pytest_jrh.core.transcript import structured
 
-
-class Layout(NamedTuple):
-    """How `json.dumps` writes JSON; `indent` is that of a level, and None puts all in one line."""
-
-    indent: str | None
-    separators: tuple[str, str]
-
-
-ONE_LINE = Layout(None, (", ", ": "))
-INDENTED = Layout("    ", (",", ": "))
-_LAYOUTS = (ONE_LINE, Layout(None, (",", ":")), Layout("  ", (",", ": ")), INDENTED)
+# How `json.dumps` writes JSON.
+ONE_LINE: Json = {}
+INDENTED: Json = {"indent": 4}
+_LAYOUTS = (ONE_LINE, {"separators": (",", ":")}, {"indent": 2}, INDENTED)
 # What no transcript has in it stands around a number, which is kept as it is written.
 _MARK = uuid4().hex
 _NUMBER = re.compile(f'"{_MARK}([^"]*)"')
@@ -100,9 +93,9 @@ def keys_moved(value: Any, random: Random) -> Any:
     return value
 
 
-def _written(value: Any, layout: Layout) -> str:
+def _written(value: Any, layout: Json) -> str:
     """A JSON value in a layout; half of a surrogate pair can be written as an escape alone."""
-    text = _NUMBER.sub(r"\1", json.dumps(value, ensure_ascii=False, **layout._asdict()))
+    text = _NUMBER.sub(r"\1", json.dumps(value, ensure_ascii=False, **layout))
     return _HALF.sub(lambda half: json.dumps(half[0])[1:-1], text)
 
 

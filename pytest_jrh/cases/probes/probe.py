@@ -277,43 +277,42 @@ def with_ids(message: Message, new: Callable[[str], str]) -> Message:
     return changed
 
 
-def _markdown(messages: Messages, *, show_reasoning: bool) -> str:
-    lines = []
-    for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
-        quoted = (f"> {line}" for line in body.splitlines())
-        lines += [f"### [{index}] {role}{title}", "", *quoted, ""]
-    return "\n".join(lines).rstrip("\n")
+def _rendering(lines_of: Callable[[int, str, str, str], list[str]]) -> Callable[..., str]:
+    """What renders messages, each part by its position, role, title and text."""
+
+    def render(messages: Messages, *, show_reasoning: bool) -> str:
+        lines = []
+        for part in parts_of(messages, show_reasoning=show_reasoning):
+            lines += lines_of(*part)
+        return "\n".join(lines).rstrip("\n")
+
+    return render
 
 
-def _xml(messages: Messages, *, show_reasoning: bool) -> str:
+def _markdown(index: int, role: str, title: str, body: str) -> list[str]:
+    quoted = (f"> {line}" for line in body.splitlines())
+    return [f"### [{index}] {role}{title}", "", *quoted, ""]
+
+
+def _xml(index: int, role: str, title: str, body: str) -> list[str]:
     # It brings the HTTP client with it.
     from xml.sax.saxutils import quoteattr
 
-    lines = []
-    for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
-        part = f" part={quoteattr(title.strip())}" if title else ""
-        lines += [
-            f'<turn index="{index}" role={quoteattr(role)}{part}>',
-            *indented(body),
-            "</turn>",
-        ]
-    return "\n".join(lines)
+    part = f" part={quoteattr(title.strip())}" if title else ""
+    return [f'<turn index="{index}" role={quoteattr(role)}{part}>', *indented(body), "</turn>"]
 
 
-def _json(messages: Messages, *, show_reasoning: bool) -> str:
-    lines = []
-    for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
-        part = {"part": title.strip()} if title else {}
-        turn = {"turn": index, "role": role, **part, "text": body}
-        lines.append(json_in_one_line(json.dumps(turn, ensure_ascii=False)))
-    return "\n".join(lines)
+def _json(index: int, role: str, title: str, body: str) -> list[str]:
+    part = {"part": title.strip()} if title else {}
+    turn = {"turn": index, "role": role, **part, "text": body}
+    return [json_in_one_line(json.dumps(turn, ensure_ascii=False))]
 
 
 STYLES: Mapping[str, Callable[..., str]] = {
     "": render_transcript,
-    "markdown": _markdown,
-    "xml": _xml,
-    "json": _json,
+    "markdown": _rendering(_markdown),
+    "xml": _rendering(_xml),
+    "json": _rendering(_json),
 }
 """By the name that `Derived.style` has, what renders messages; takes `show_reasoning`."""
 
