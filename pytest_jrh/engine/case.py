@@ -177,7 +177,7 @@ class CaseMaker:
     calls: Calls
     generations: SharedWorks[Case]
     asks: bool
-    _tools: dict[str, asyncio.Task[list[dict[str, Tool]]]] = field(default_factory=dict)
+    _reading_tools: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case of an attempt."""
@@ -261,34 +261,27 @@ class CaseMaker:
                 return generate_case(pipeline, complete, spec, run, rubric, goal)
 
             if pipeline.edits == "acts":
+                # One reads the log for all.
+                async with self._reading_tools:
+                    in_time = await self._by_user_code(lambda: ready.tools)
                 tools = await recorded_with(
-                    tape,
-                    await self._tools_of(ready),
-                    lambda tools: make(replace(pipeline, tools=tools)),
+                    tape, in_time, lambda tools: make(replace(pipeline, tools=tools))
                 )
                 pipeline = replace(pipeline, tools=tools)
             work = partial(make, pipeline)
             return await to_its_end(tape, renewing(tape, self.settings, work))
 
     async def _read(self, spec: CaseSpec, ready: ReadySuite) -> AgentRun:
-        try:
-            # In a thread where calls go on meanwhile, or user code takes part in it.
-            if self.asks or ready.preprocessors:
-                run = await asyncio.to_thread(ready.read, spec)
-            else:
-                run = ready.read(spec)
-            return without_labels(run, ready.suite)
-        except self.settings.ends_session as error:
-            raise SessionEnd(error) from error
+        # In a thread where calls go on meanwhile, or user code takes part in it.
+        if self.asks or ready.preprocessors:
+            run = await self._by_user_code(lambda: ready.read(spec))
+        else:
+            run = ready.read(spec)
+        return without_labels(run, ready.suite)
 
-    async def _tools_of(self, ready: ReadySuite) -> list[dict[str, Tool]]:
-        """The tools of a suite's log, and of the log as it was, for which it is read once."""
-        name = ready.suite.name
-        if name not in self._tools:
-            self._tools[name] = asyncio.create_task(asyncio.to_thread(ready.tools))
+    async def _by_user_code(self, read: Callable[[], T]) -> T:
         try:
-            # One of those who wait may be cancelled.
-            return await asyncio.shield(self._tools[name])
+            return await asyncio.to_thread(read)
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error
 
@@ -623,7 +616,9 @@ class Calls:
         except (Stopped, SessionEnd, Unscored):
             raise
         except BaseException as error:
-            if _is_cancelled(error):
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                # By the engine, and not by the client itself.
                 raise
             raise Unscored(
                 "model_error",
@@ -659,9 +654,3 @@ def _asked_as(judge: SuiteJudge) -> StageModel:
     """The stage of a judge, under the name that tells it from others."""
     name, label = judge.settings.name, judge.label
     return replace(judge.settings.stage, model=label if name is None else f"{name} ({label})")
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    """Whether the engine cancels this call, and not the client itself."""
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -13,8 +13,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -90,7 +88,7 @@ class CaseRunner:
         self.only_computes = not asks and not runs_code and settings.review is None
         most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(most_at_work)
-        self.calls = Calls(settings, self._is_stopping)
+        self.calls = Calls(settings, lambda: self._stopping or settings.is_orphan())
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
         self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * most_at_work), asks)
@@ -101,10 +99,6 @@ class CaseRunner:
         self._finalized: asyncio.Task[None] | None = None
         self.done = 0
         self.spending = Spending()
-        self._surveyed: set[Path] = set()
-
-    def _is_stopping(self) -> bool:
-        return self._stopping or self._settings.is_orphan()
 
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
@@ -356,17 +350,22 @@ class CaseRunner:
         if self._stopping:
             raise Stopped
 
-    async def survey(self, spec: CaseSpec) -> Survey:
-        """Replay a case as far as its cassettes reach; a call that several share counts once."""
-        attempt, judging = self._begun(spec)
-        ready = self._suites[spec.suite]
-        survey = await surveyed(attempt, ready, judging, self.calls)
-        place = ready.suite.verdicts_at(spec)
-        if place in self._surveyed:
-            return replace(survey, recorded=0, to_make={})
-        if attempt.scores or any(calls.high for calls in survey.to_make.values()):
-            self._surveyed.add(place)
-        return survey
+    async def survey(self, specs: Sequence[CaseSpec]) -> list[Survey]:
+        """Replay cases as far as their cassettes reach; a call that several share counts once."""
+        bases = [spec.base_case for spec in specs if spec.variant]
+        surveys: list[Survey] = []
+        places = set()
+        for spec in dict.fromkeys((*bases, *specs)):
+            attempt, judging = self._begun(spec)
+            ready = self._suites[spec.suite]
+            survey = await surveyed(attempt, ready, judging, self.calls)
+            place = ready.suite.verdicts_at(spec)
+            if place in places:
+                survey = replace(survey, recorded=0, to_make={})
+            elif attempt.scores or any(calls.high for calls in survey.to_make.values()):
+                places.add(place)
+            surveys.append(survey)
+        return surveys
 
 
 def _clean(why: Why, redactor: Redactor) -> Why:
@@ -463,15 +462,12 @@ class Engine:
         while wait(awaited, timeout=_MEANWHILE).not_done and self._thread.is_alive():
             meanwhile()
 
-    def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
+    def survey(self, specs: Sequence[CaseSpec]) -> list[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""
-        items = list(specs)
-        bases = [spec.base_case for spec in items if spec.variant]
-        for spec in dict.fromkeys((*bases, *items)):
-            try:
-                yield self._loop.run_until_complete(self._runner.survey(spec))
-            except SessionEnd as end:
-                raise end.error from None
+        try:
+            return self._loop.run_until_complete(self._runner.survey(specs))
+        except SessionEnd as end:
+            raise end.error from None
 
     def begin_no_more(self) -> None:
         """Begin no more calls, without a wait for those in flight."""

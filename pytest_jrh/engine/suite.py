@@ -205,6 +205,7 @@ class ReadySuite:
         assert self.source is not None
         return self.source.run((spec.run_id, spec.epoch), self.preprocessors)
 
+    @cached_property
     def tools(self) -> list[dict[str, Tool]]:
         """The tools of the whole log, whatever is selected, and of the log as it was before."""
         from pytest_jrh.cases.act_edits import tools_in_time

@@ -139,7 +139,7 @@ class _SuiteHooks(SuiteSession):
         if self.options.plan:
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
-            suites, surveys = self.suites, [*self._running().survey(specs)]
+            suites, surveys = self.suites, self._running().survey(specs)
             for line in plan_lines(suites, surveys, writer.fullwidth):
                 writer.line(line)
             return True

@@ -103,7 +103,7 @@ def test_a_plan_says_that_images_are_not_in_its_costs(
     bench = bench_on(make_bench, tmp_path, IMAGE)
     engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("once", [], ask=False))
     try:
-        assert len(list(engine.survey(bench.specs))) == 1
+        assert len(engine.survey(bench.specs)) == 1
         assert "the images that its judge gets are not in these tokens" in engine.notices[0]
     finally:
         engine.stop()

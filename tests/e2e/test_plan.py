@@ -27,7 +27,7 @@ def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> list[Survey]:
     suite = bench.ready.suite
     engine = Engine({suite.name: bench.ready}, bench.settings(mode, [], ask=False, **more))
     try:
-        return list(engine.survey(bench.specs))
+        return engine.survey(bench.specs)
     finally:
         engine.stop()
 
