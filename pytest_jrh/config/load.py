@@ -28,8 +28,7 @@ from pytest_jrh.config.places import (
     prompt_key,
 )
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert
-from pytest_jrh.config.rand_answers import convert_answers, question
+from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert, question
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
@@ -83,7 +82,7 @@ def fit(document: Document) -> tuple[Config, Converted]:
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
         raise InputError([*document.problems, Problem(message, document.file, 1)])
-    converted = convert(_as_written(document), convert_answers)
+    converted = convert(_as_written(document))
     config = None
     try:
         config = Config.model_validate(converted.data)

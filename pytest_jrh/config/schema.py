@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
-from pytest_jrh.config.rand_answers import RandTest, RandTestName
+from pytest_jrh.config.rand import RandTest, RandTestName
 from pytest_jrh.core.calls import EDITOR, MAKING, PromptsOf, RecordMode, StageSpec
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED, LabelledBy

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
-import pytest_jrh.config.rand_answers  # noqa: F401 - makes names of tests known
+import pytest_jrh.config.rand  # noqa: F401 - makes names of tests known
 from pytest_jrh.cases.tests import BASES, KINDS, OTHER_NAMES, POSITIVES
 from pytest_jrh.core.cases import (
     Case,

@@ -13,7 +13,6 @@ import yaml
 
 from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.rand import convert
-from pytest_jrh.config.rand_answers import convert_answers
 from pytest_jrh.config.rubrics import load_rubrics
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError
@@ -101,5 +100,5 @@ def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_pa
 
 def changed(suite: SuiteFiles, overrides: dict[str, Any]) -> dict[str, Any]:
     document = read_document(suite.config, str(suite.config))
-    own_words = convert(document.data, convert_answers).data
+    own_words = convert(document.data).data
     return merged(own_words, overrides)
