@@ -36,35 +36,34 @@ def with_probes(
     labels: Labels | None = None,
     recorded: Recorded | None = None,
 ) -> Iterator[CaseSpec]:
-    """Add the cases of the suite's probes to those of its other tests, each test in its place; with
-    `labels`, those of natural runs, to none without one. Those that were `recorded` are kept.
+    """Add the cases of the suite's probes to those of its other tests, each test in its place and
+    each case under all judges; with `labels`, those of natural runs, to none without one. Those
+    that were `recorded` are kept.
     """
-    if not suite.probes:
-        yield from specs
-        return
     by_test = grouped_by(specs, "test")
     for test in suite.tests:
-        if not test.kind.derived:
-            yield from by_test.get(test.name, ())
-            continue
-        settings = suite.probes[test.name]
-        bases: dict[CaseSpec, None] = {}
-        skipped = {rubric.id for rubric in suite.rubrics if test.name in rubric.skips}
-        for name in settings.of:
-            known_labels = labels if KINDS[name].is_labelled else None
-            for spec in by_test.get(name, ()):
-                is_known = known_labels is None or spec.label_key in known_labels
-                if is_known and spec.skip is None and spec.rubric_id not in skipped:
-                    bases[replace(spec, judge=None)] = None
-        kept = None if recorded is None else recorded.variants_by_case(test.name, bases)
-        picked = drawn([*bases], chosen(PROBES[test.name], settings), settings, kept)
-        # By rubric, as those of other tests are.
-        for rubric in suite.rubrics:
-            for base, variants in picked.items():
-                for variant in variants if base.rubric_id == rubric.id else ():
-                    spec = replace(base, test=test.name, base=base.test, variant=variant.name)
-                    for judge in suite.judges:
-                        yield replace(spec, judge=judge.name)
+        of_test = by_test.get(test.name, [])
+        if test.kind.derived:
+            settings = suite.probes[test.name]
+            bases = []
+            skipped = {rubric.id for rubric in suite.rubrics if test.name in rubric.skips}
+            for name in settings.of:
+                known_labels = labels if KINDS[name].is_labelled else None
+                for spec in by_test.get(name, ()):
+                    is_known = known_labels is None or spec.label_key in known_labels
+                    if is_known and spec.skip is None and spec.rubric_id not in skipped:
+                        bases.append(spec)
+            kept = None if recorded is None else recorded.variants_by_case(test.name, bases)
+            picked = drawn(bases, chosen(PROBES[test.name], settings), settings, kept)
+            # By rubric, as those of other tests are.
+            for rubric in suite.rubrics:
+                for base, variants in picked.items():
+                    for variant in variants if base.rubric_id == rubric.id else ():
+                        spec = replace(base, test=test.name, base=base.test, variant=variant.name)
+                        of_test.append(spec)
+        judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
+        for spec in of_test:
+            yield from (replace(spec, judge=judge) for judge in judges)
 
 
 def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
@@ -229,7 +228,6 @@ def _of_runs(
         if judges_unlabelled:
             # Apart, so that the same labelled runs are drawn as without them.
             sampled += _drawn_runs(suite, unlabelled_runs, recorded)
-        judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
             for run in sampled:
                 label = labels.get((rubric.id, *run.key))
@@ -245,18 +243,16 @@ def _of_runs(
                 if judges_unlabelled and label is None:
                     planned_cases = [(None, None)]
                 for target_score, skip in planned_cases:
-                    for judge in judges:
-                        yield CaseSpec(
-                            suite.name,
-                            test.name,
-                            rubric.id,
-                            run.run_id,
-                            run.epoch,
-                            target_score,
-                            judge,
-                            run.skip or skip,
-                            cluster=run.cluster,
-                        )
+                    yield CaseSpec(
+                        suite.name,
+                        test.name,
+                        rubric.id,
+                        run.run_id,
+                        run.epoch,
+                        target_score,
+                        skip=run.skip or skip,
+                        cluster=run.cluster,
+                    )
 
 
 def _drawn_runs(

@@ -121,16 +121,6 @@ class Suite:
         """Whether the calls of all cases of a test and rubric are kept in one cassette."""
         return self.config.suite.of == "answers"
 
-    @property
-    def made_by_stages(self) -> tuple[SuiteTest, ...]:
-        """The tests whose cases stages make: of a frozen suite, those of probes that ask models."""
-        tests = []
-        for test in self.tests:
-            is_kept = self.frozen is not None and not test.kind.derived
-            if test.kind.stages and not is_kept:
-                tests.append(test)
-        return tuple(tests)
-
     def repeats_of(self, spec: CaseSpec) -> int:
         """How often a judge judges a case; a lone judge has no name."""
         of_rands = self.config.rand.tests.get(spec.test)

@@ -254,9 +254,11 @@ def make_ready(
     with collecting(problems):
         made = made_before(suite)
     pipelines = {}
-    for test in suite.made_by_stages:
+    for test in suite.tests:
+        is_kept = suite.frozen is not None and not test.kind.derived
         with collecting(problems):
-            pipelines[test.name] = build_pipeline(suite, test)
+            if test.kind.stages and not is_kept:
+                pipelines[test.name] = build_pipeline(suite, test)
     source, preprocessors = _source(suite, problems)
 
     # What the log and people say of its cases.

@@ -272,11 +272,10 @@ def _made_specs(index: RecordIndex, suite: Suite) -> Iterator[CaseSpec]:
     specs = (entry.spec for entry in index.entries.values() if entry.spec.suite == suite.name)
     by_rubric = grouped_by(specs, "test", "rubric_id")
     for test in suite.tests:
-        judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
             for spec in by_rubric.get((test.name, rubric.id), ()):
                 if spec.target_score in test.targets[rubric.id]:
-                    yield from (replace(spec, judge=judge) for judge in judges)
+                    yield spec
 
 
 def fields_of_runs(index: RecordIndex, suite: str) -> Iterator[tuple[RunKey, Fields]]:
