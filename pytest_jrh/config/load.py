@@ -453,7 +453,7 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
     ids = [rubric.id for rubric in suite.rubrics]
     for index, rubric_id in enumerate(suite.config.cases.rubrics):
         key: KeyPath = ("cases", "rubrics", index)
-        yield from _check_id(key, rubric_id.strip(), known_ids, "ids in the rubric file")
+        yield from _check_id(key, rubric_id, known_ids, "ids in the rubric file")
     for index, section in enumerate(suite.labels):
         written = suite.config.labels[index]
         sources = [name for name in LABEL_SOURCES if getattr(written, name) is not None]

@@ -81,8 +81,7 @@ def suite_rubrics(
     levels off are right. `answers` are what the two of a binary suite are called.
     """
     rubrics, problems = _rubrics_of(document, path) if document is not None else ([], [])
-    ids = {target_id.strip() for target_id in target_ids}
-    targeted = [rubric for rubric in rubrics if not ids or rubric.id in ids]
+    targeted = [rubric for rubric in rubrics if not target_ids or rubric.id in target_ids]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
     if scale is None and any(rubric.classes for rubric in targeted):

@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_origin
 
 from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 from pydantic.config import JsonDict
-from pydantic.fields import FieldInfo
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
@@ -76,7 +75,7 @@ def _scale(value: object) -> Mode | tuple[int, int]:
 
 
 TwoAnswers: TypeAlias = Annotated[
-    dict[Literal["1", "0"], Text],
+    dict[Literal["1", "0"], Annotated[Text, Takes('text; words like "yes" in quotes')]],
     Field(min_length=2),
     Takes('two names, such as {1: harmful, 0: harmless}; words like "yes" in quotes'),
 ]
@@ -203,7 +202,7 @@ class CasesSection(ConfigSection):
     """Which cases are made. perturbation: runs edited to violate a rubric. positives: runs that
     satisfy it. labels: runs as they are, with the labels that the section `labels` names. A probe:
     cases of the other tests, changed in a way that must not change the verdict."""
-    rubrics: Annotated[tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
+    rubrics: Annotated[tuple[Text, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
     """The rubrics to use, by id. Empty: all in the file."""
     sample: Runs = 0
     """How many runs of the log to use; 0 means all."""
@@ -259,6 +258,10 @@ class CasesSection(ConfigSection):
     one task do, and are one observation in every interval. /task/id names one further down."""
 
 
+def _or_false(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"const": False})
+
+
 class EditorSection(StageSection):
     """The models that make cases: the editor's, and beside it those of the other stages."""
 
@@ -269,10 +272,6 @@ class EditorSection(StageSection):
     verifier: Annotated[VerifierSection | None, Field(json_schema_extra=_or_false)] = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
-
-
-def _or_false(schema: dict[str, Any]) -> None:
-    schema["anyOf"].append({"const": False})
 
 
 LABEL_SOURCES = ("path", "scorer", "metadata")
@@ -291,7 +290,10 @@ class LabelSection(ConfigSection):
     """A field of the samples' metadata that holds the label; /task/reward names one further
     down."""
     map: Annotated[
-        dict[str, str | int | float | bool | None], Takes("a mapping of values to labels")
+        dict[
+            str, Annotated[str | int | float | bool, Takes("text, a number, true or false")] | None
+        ],
+        Takes("a mapping of values to labels"),
     ] = Field(default_factory=dict)
     """The label for each value that is there, such as {C: 0, I: 1}; null for values that are no
     label. Needed for numbers of the log in a binary suite, where 1 is violated."""
@@ -356,10 +358,13 @@ class GateRules(ConfigSection):
     """How much a judge may lose since the baseline: of the violated cases, of the satisfied ones,
     and of any rubric twice as much; of an ordinal judge as a share of its scale. FAIL where more is
     lost, and more than chance explains."""
-    min_recall: Annotated[
-        Share | dict[Text, Share] | None,
-        Takes("a number from 0 to 1, or a mapping of classes to such numbers"),
-    ] = None
+    min_recall: (
+        Annotated[
+            Share | dict[Text, Share],
+            Takes("a number from 0 to 1, or a mapping of classes to such numbers"),
+        ]
+        | None
+    ) = None
     """The share of the violations that a judge must find, where answers are classes of the cases of
     each; of single ones, n/a among them, `{tie: 0.9, n/a: 0.8}`."""
     max_false_alarms: Share | None = None
@@ -580,10 +585,8 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
 # More would be no help.
 _MOST_HOMES = 2
 _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
-# How pydantic's place of a key of a mapping ends, and what it puts in for each kind of value that a
-# key may have.
+# How pydantic's place of a key of a mapping ends.
 _OF_A_KEY = "[key]"
-_OF_A_KIND = re.compile(r"constrained-.*|dict\[.*|bool|str|int|float")
 
 
 def misfits(
@@ -593,31 +596,32 @@ def misfits(
     name: Callable[[KeyPath], str] = dotted,
 ) -> Iterator[Mistake]:
     """All that does not fit of a section `root` at a place; `name` is what the file calls a key."""
-    for detail in error.errors(include_url=False, include_context=False):
-        path = tuple(part for part in detail["loc"] if not _OF_A_KIND.fullmatch(str(part)))
-        value = detail["input"]
-        is_key = path[-1:] == (_OF_A_KEY,)
-        if is_key:
+    for detail in error.errors(include_url=False):
+        path, value = detail["loc"], detail["input"]
+        if path[-1:] == (_OF_A_KEY,):
             path = path[:-1]
-        section, field = _lookup(root, path)
-        hint = None
+        section, words = _section_at(root, path), detail.get("ctx", {}).get("expected", "")
+        hint = nearest_hint(str(value), re.findall("'(.*?)'", words))
         match detail["type"]:
             case "extra_forbidden":
                 message, hint = _unknown_key(root, place, path, name)
             case "missing":
-                message = f"is missing; must be {_says(field) or 'given'}"
-            case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
-                expected = f"a mapping with the keys {listed(section.model_fields)}"
+                field = section.model_fields[str(path[-1])]
+                message = f"is missing; must be {takes(field.annotation, field.metadata)}"
+            case "takes" if isinstance(value, list):
+                got = printable(json.dumps(value, default=str))
+                message = f"got {got}; must be {detail['msg']}"
+            case "takes":
+                message = received(value, detail["msg"])
+            case "literal_error":
+                message = received(value, words.replace("'", ""))
+            case "model_type":
+                message = received(value, f"a mapping with the keys {listed(section.model_fields)}")
                 if issubclass(section, StageSection) and isinstance(value, str):
                     hint = f"write {path[-1]}: {{model: {shown(value)}}}"
-                elif field is not None and not _section_of(field.annotation):
-                    expected = _says(field) or "a mapping"
-                message = received(value, expected)
-            case "value_error" if isinstance(value, list):
-                message = f"got {printable(json.dumps(value))}; must be {_says(field)}"
             case _:
-                expected = _expected(path, section, field, is_key=is_key)
-                message, hint = received(value, expected), nearest_hint(str(value), _choices(field))
+                # All but mappings of any names have `Takes`.
+                message = received(value, "a mapping")
         yield Mistake((*place, *path), message, hint)
 
 
@@ -626,7 +630,7 @@ def _unknown_key(
 ) -> tuple[str, str | None]:
     """The message about a key that is not known there, and where it belongs."""
     *around, key = path
-    section, _ = _lookup(root, around)
+    section = _section_at(root, around)
     hint = nearest_hint(str(key), section.model_fields, "key")
     homes = [home for home in _paths_to(str(key), root, ()) if home != path]
     if 0 < len(homes) <= _MOST_HOMES:
@@ -639,34 +643,13 @@ def _unknown_key(
     return f"unknown key; {where} {listed(section.model_fields)}", hint
 
 
-def _expected(
-    path: KeyPath, section: type[ConfigSection], field: FieldInfo | None, *, is_key: bool
-) -> str:
-    """What may stand at a path: in a field, in a mapping or a list that it holds."""
-    if isinstance(path[-1], int):
-        return " or ".join(_choices(field)) or (field and takes(field.annotation)) or "text"
-    if field is not None and _is_mapping(field) and path[-1] not in section.model_fields:
-        key_type, value_type = get_args(field.annotation)
-        return takes(key_type if is_key else value_type) or "text"
-    return _says(field) or "another value"
-
-
-def _lookup(
-    root: type[ConfigSection], path: Iterable[str | int]
-) -> tuple[type[ConfigSection], FieldInfo | None]:
-    """Find the section class at (or around) a path, and the field that the path ends in."""
-    section, field = root, None
+def _section_at(root: type[ConfigSection], path: Iterable[str | int]) -> type[ConfigSection]:
+    """The section class at a path, or around it."""
+    section = root
     for part in path:
-        if isinstance(part, str) and part in section.model_fields:
-            field = section.model_fields[part]
-            section = _section_of(field.annotation) or section
-        elif isinstance(part, str) and not (field is not None and _is_mapping(field)):
-            break
-    return section, field
-
-
-def _is_mapping(field: FieldInfo) -> bool:
-    return get_origin(field.annotation) is dict
+        field = section.model_fields.get(str(part))
+        section = _section_of(field and field.annotation) or section
+    return section
 
 
 def _section_of(annotation: Any) -> type[ConfigSection] | None:
@@ -674,19 +657,6 @@ def _section_of(annotation: Any) -> type[ConfigSection] | None:
         if isinstance(part, type) and issubclass(part, ConfigSection):
             return part
     return None
-
-
-def _says(field: FieldInfo | None) -> str | None:
-    return field and takes(field.annotation, field.metadata)
-
-
-def _choices(field: FieldInfo | None) -> list[str]:
-    """The words that a field takes."""
-    words: list[str] = []
-    for part in nested(field and field.annotation):
-        if get_origin(part) is Literal:
-            words += filter(lambda word: isinstance(word, str), get_args(part))
-    return words
 
 
 def _paths_to(key: str, section: type[ConfigSection], prefix: KeyPath) -> Iterator[KeyPath]:

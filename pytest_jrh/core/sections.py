@@ -12,10 +12,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     ModelWrapValidatorHandler,
     StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
     model_validator,
 )
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import Said
@@ -23,9 +27,28 @@ from pytest_jrh.core.scales import Said
 
 @frozen
 class Takes:
-    """Marks a field with what may stand there, in the words of an error message."""
+    """Marks a field with what may stand there, which the error of any other value then says."""
 
     text: str
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema = handler(source)
+        if schema["type"] == "union":
+            # What each of its members takes would be said apart.
+            return core_schema.custom_error_schema(schema, "takes", custom_error_message=self.text)
+        return core_schema.no_info_wrap_validator_function(self._checked, schema)
+
+    def _checked(self, value: object, handler: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            if first["loc"]:
+                # Of what stands in it, and has said itself what it takes.
+                raise
+            raise PydanticCustomError("takes", self.text, first.get("ctx")) from None
 
 
 def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
@@ -206,7 +229,7 @@ class JudgeStage(StageSection):
     A run as it is is then judged by one call for all of them. A prompt of your own names
     `rubrics`, and a function returns a mapping of their ids to verdicts."""
     score_map: Annotated[
-        dict[str, Said] | None,
+        dict[str, Annotated[Said, Takes("an integer or text")]] | None,
         Field(min_length=1),
         Takes("a mapping of the judge's values to scores, such as {C: 0, I: 1}, or to classes"),
     ] = None

@@ -88,7 +88,7 @@ def test_our_files_have_our_words_for_kinds_of_tests(
     }
     problem = folder.problem(data)
     assert problem.key == "cases.kinds[0]"
-    assert problem.message.startswith(f'got "{written}"; must be perturbation or positives or')
+    assert problem.message.startswith(f'got "{written}"; must be perturbation, positives, ')
     assert problem.hint == f"{nearest} is the nearest"
 
 

@@ -69,7 +69,7 @@ def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
         ("- {id: a, instructions: x}\n- just text\n", "[1]", 2, "must be a mapping"),
         ("- instructions: x\n", "[0].id", 1, "is missing; must be text"),
         ("- id: a\n", "[0].instructions", 1, "is missing; must be the text of"),
-        ("- id: a\n  instructions: [x]\n", "[0].instructions", 2, "got a list; must be text"),
+        ("- id: a\n  instructions: [x]\n", "[0].instructions", 2, 'got ["x"]; must be text'),
         ("- id: a\n  instructions: x\n  instruction: y\n", "[0].instruction", 3, "both"),
         (
             "- id: a\n  instructions: x\n- id: ' a'\n  instructions: y\n",
