@@ -70,7 +70,7 @@ def suite_rubrics(
     document: Document | None,
     path: str,
     target_ids: Sequence[str],
-    scale: Mode | tuple[int, int] | None,
+    scale: Mode | list[int] | None,
     within: int | None = None,
     answers: Mapping[Any, str] | None = None,
 ) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
@@ -87,7 +87,7 @@ def suite_rubrics(
     if scale is None and any(rubric.classes for rubric in targeted):
         mode = "classes"
     levels: tuple[ScoreLevel, ...] = ()
-    if isinstance(scale, tuple):
+    if isinstance(scale, list):
         levels = numbered(*scale).levels
     # RAND's judge of two answers leaves the levels of its rubrics out.
     two = BINARY if answers is None else named(answers["1"], answers["0"])

@@ -24,7 +24,7 @@ from pytest_jrh.config.rand import RandTest, RandTestName
 from pytest_jrh.core.calls import EDITOR, MAKING, PromptsOf, RecordMode, StageSpec
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
 from pytest_jrh.core.runs import DEFAULT_SEED, LabelledBy
-from pytest_jrh.core.scales import LONGEST_SCALE, Mode, Objective, Said
+from pytest_jrh.core.scales import LONGEST_SCALE, Objective, Said
 from pytest_jrh.core.sections import (
     ConfigSection,
     Count,
@@ -63,15 +63,12 @@ def _score_targets(value: object) -> tuple[Said, ...]:
     return tuple(targets)
 
 
-def _scale(value: object) -> Mode | tuple[int, int]:
-    """Read a kind of scale, or its ends, lowest first."""
-    if value in ("binary", "ordinal"):
-        return value
-    ends = [int(str(end)) for end in value] if isinstance(value, list) else []
+def _with_width(ends: list[int]) -> list[int]:
+    """Refuse the ends of a scale that are not the lowest first, or too far apart."""
     low, high = ends
     if not 0 < high - low < LONGEST_SCALE:
         raise ValueError
-    return low, high
+    return ends
 
 
 TwoAnswers: TypeAlias = Annotated[
@@ -421,15 +418,18 @@ class RandSection(ConfigSection):
     module: Text | None = None
     """The name of the folders of the project's own prompts and of RAND's inputs and outputs. Left
     out: the file's name."""
-    scale: Annotated[
-        Mode | tuple[int, int] | None,
-        PlainValidator(
-            _scale,
-            json_schema_input_type=Literal["binary", "ordinal"]
-            | Annotated[list[int], Field(min_length=2, max_length=2)],
-        ),
-        Takes(SCALE),
-    ] = None
+    scale: (
+        Annotated[
+            Literal["binary", "ordinal"]
+            | Annotated[
+                list[Annotated[int, Field(strict=False)]],
+                Field(min_length=2, max_length=2),
+                AfterValidator(_with_width),
+            ],
+            Takes(SCALE),
+        ]
+        | None
+    ) = None
     """binary or ordinal. Two scores, lowest and highest: that is the scale of rubrics without
     score_levels."""
     instruction: Annotated[str | None, Takes("text")] = None

@@ -144,7 +144,7 @@ def test_rubrics_of_one_suite_are_of_one_kind(tmp_path: Path) -> None:
     assert (third.scale.line, fourth.scale.line) == ("binary|n/a", "binary")
     [problem] = suite_rubrics(document, str(path), ["a", "d"], None)[-1]
     assert "no place in a suite of classes" in str(problem)
-    [problem] = suite_rubrics(document, str(path), ["a"], (1, 5))[-1]
+    [problem] = suite_rubrics(document, str(path), ["a"], [1, 5])[-1]
     assert "has classes, so it has no place in a suite that is ordinal" in str(problem)
 
 
