@@ -14,7 +14,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
@@ -25,21 +25,15 @@ from pydantic import BaseModel, ValidationError
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, parsed
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.people.board import SECONDS_BETWEEN_LOOKS
+from pytest_jrh.people.board import SECONDS_BETWEEN_LOOKS, Board
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, MutableMapping
+    from collections.abc import AsyncIterator
 
     import uvicorn
     from starlette.requests import Request
     from starlette.responses import Response
-
-    from pytest_jrh.people.board import Board
-
-    Event = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Event]]
-    Send = Callable[[Event], Awaitable[None]]
-    App = Callable[[Event, Receive, Send], Awaitable[None]]
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 HOST = "127.0.0.1"
@@ -167,7 +161,7 @@ _STRANGER = "This page needs the token of its session: open the address that was
 class Guard:
     """Lets a request to `app` that has this host, origin and token."""
 
-    def __init__(self, app: App, *, token: str, port: int, policy: str) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, port: int, policy: str) -> None:
         self._app = app
         self._token = token
         headers = {**_HEADERS, "content-security-policy": f"{policy}; frame-ancestors 'none'"}
@@ -177,7 +171,7 @@ class Guard:
         # Cookies are shared by all ports of a host, sessions are not.
         self._cookie = f"jrh_review_{port}"
 
-    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         from starlette.requests import Request
         from starlette.responses import HTMLResponse, PlainTextResponse
 
@@ -198,7 +192,7 @@ class Guard:
         elif not self._is_token(request.cookies.get(self._cookie, "")):
             answer = PlainTextResponse(_STRANGER, HTTPStatus.FORBIDDEN)
 
-        async def send_with_headers(event: Event) -> None:
+        async def send_with_headers(event: Message) -> None:
             if event["type"] == "http.response.start":
                 event = {**event, "headers": [*event.get("headers", ()), *self._headers]}
             await send(event)
@@ -219,14 +213,11 @@ class Guard:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
 
 
-def _app(page: Page, html: str, closed: threading.Event) -> App:
+def _app(page: Page, html: str, closed: threading.Event) -> ASGIApp:
     """The application of a page that begins as `html`; its streams of events end when `closed`."""
     from starlette.applications import Starlette
     from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
     from starlette.routing import Route
-
-    async def shell(_: Request) -> Response:
-        return HTMLResponse(html)
 
     async def answered(answer: Answer, request: Request) -> Response:
         body = b""
@@ -254,7 +245,10 @@ def _app(page: Page, html: str, closed: threading.Event) -> App:
                 yield f"data: {json.dumps(news)}\n\n"
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
-    routes = [Route("/", shell, methods=["GET"]), Route("/events", events, methods=["GET"])]
+    routes = [
+        Route("/", HTMLResponse(html), methods=["GET"]),
+        Route("/events", events, methods=["GET"]),
+    ]
     for method, path, answer in page.routes():
         routes.append(Route(path, partial(answered, answer), methods=[method]))
     app = Starlette(routes=routes)
@@ -271,10 +265,7 @@ def reply(answer: Answer, request: PageRequest) -> tuple[HTTPStatus, Any]:
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     except InputError as error:
-        problems = [
-            {"message": problem.message, "line": problem.line, "hint": problem.hint}
-            for problem in error.problems
-        ]
+        problems = [*map(asdict, error.problems)]
         return HTTPStatus.CONFLICT, {"error": str(error), "problems": problems}
     except DamagedError as error:
         reason, status = str(error), HTTPStatus.UNPROCESSABLE_ENTITY

@@ -45,10 +45,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> bytearray:
     collected = bytearray()
     guarded = guard.Guard.__call__
 
-    async def collecting(
-        self: guard.Guard, scope: guard.Event, receive: guard.Receive, send: guard.Send
-    ) -> None:
-        async def sending(event: guard.Event) -> None:
+    async def collecting(self: guard.Guard, scope: Any, receive: Any, send: Any) -> None:
+        async def sending(event: Any) -> None:
             for name, value in event.get("headers", ()):
                 collected.extend(name + b": " + value + b"\n")
             collected.extend(event.get("body", b""))
