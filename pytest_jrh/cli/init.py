@@ -67,7 +67,7 @@ def _meanings(
 def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> None:
     """Refuse labels of what is no run, before there is a suite that cannot run."""
     aliases, unclear = source.aliases(), source.unclear_names()
-    joiner = Joiner(source.summaries(), (), aliases=aliases, unclear=unclear)
+    joiner = Joiner(source.summaries(), {}, aliases=aliases, unclear=unclear)
     problems: list[Problem] = []
     for row in labels:
         try:

@@ -20,10 +20,8 @@ from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import SETTLED, AgentRun, Rubric
 from pytest_jrh.core.text import counted, visible
-from pytest_jrh.people.board import LabelBoard
-from pytest_jrh.people.disputes import Votes, disputes
-from pytest_jrh.people.labels import LabelTable
-from pytest_jrh.people.sampling import drawn_evenly
+from pytest_jrh.people.board import LabelBoard, drawn_evenly
+from pytest_jrh.people.labels import Disputes, LabelTable
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
@@ -67,12 +65,13 @@ def label_file(path: Path, options: Namespace) -> int:
     labels = LabelTable(out, cases, "drawn" if options.sample else "")
     if options.by:
         words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
-        weights = drawn_evenly(cases, words, options.sample, labels)
+        labelled = {label.case_digest for label in labels.people()}
+        weights = drawn_evenly(cases, words, options.sample, labelled)
         cases = [case for case in cases if case.spec.label_key in weights]
         labels = LabelTable(out, cases, "weighted", weights)
-    votes: Votes = {}
+    votes: Disputes = {}
     if options.disagreements:
-        votes, gone = disputes(labels, str(path))
+        votes, gone = labels.disputes(str(path))
         notices = (*notices, *gone)
         cases = [case for case in cases if case_digest(case) in votes]
         labels = LabelTable(out, cases, SETTLED)

@@ -272,7 +272,7 @@ class CaseRunner:
             attempt.turns_shown = shown_turns(case, tape.sent)
         tape.sent.texts.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
-            self._settings.review.judged(case, attempt.verdicts)
+            self._settings.review.board.set_verdicts(case, attempt.verdicts)
         attempt.scores = tuple(verdict.score for verdict in attempt.verdicts)
 
     async def _repeats(

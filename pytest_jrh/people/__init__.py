@@ -70,11 +70,11 @@ class Grounds:
     @cached_property
     def blind_votes(self) -> Mapping[str, tuple[int, ...]]:
         """The blind labels by case digest, one of each person who can tell; no case without any."""
-        votes_by_case: dict[str, tuple[int, ...]] = {}
+        votes_by_case = {}
         for digest, by_reviewer in self.blind_labels.items():
-            for label in by_reviewer.values():
-                if label.label is not None:
-                    votes_by_case[digest] = (*votes_by_case.get(digest, ()), label.label)
+            said = [label.label for label in by_reviewer.values()]
+            if votes := tuple(vote for vote in said if vote is not None):
+                votes_by_case[digest] = votes
         return votes_by_case
 
     def with_rejected(self, results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -105,10 +105,9 @@ def grounds_of(
     cases = []
     for key, label in labels.items():
         annotators = [source.annotator for source in label.sources]
-        votes = dict(zip(annotators, label.votes, strict=False))
-        if label.is_settled:
-            # Who saw the votes of others is no annotator.
-            votes = dict(zip(annotators[1:], label.votes[1:], strict=False))
+        # Who saw the votes of others is no annotator.
+        first = 1 if label.is_settled else 0
+        votes = dict(zip(annotators[first:], label.votes[first:], strict=False))
         cases.append(VotedCase(key, clusters.get(key[1:]) or key[1], label.value, votes))
     columns = [str(section.metadata) for section in suite.labels if section.labelled_by == "column"]
     return Grounds(
@@ -148,11 +147,8 @@ def held_against_people(
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
     """How many blind labels are of none of these cases."""
-    votes = dict(grounds.blind_votes)
-    for result in results:
-        if not result.spec.derived:
-            votes.pop(digest_of(result), None)
-    return sum(map(len, votes.values()))
+    digests = {digest_of(result) for result in results if not result.spec.derived}
+    return sum(len(said) for digest, said in grounds.blind_votes.items() if digest not in digests)
 
 
 def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]:

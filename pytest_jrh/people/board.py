@@ -18,12 +18,13 @@ from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
 from pytest_jrh.config.schema import BlindSection
-from pytest_jrh.core import frozen, grouped_by
+from pytest_jrh.core import frozen, grouped, grouped_by
 from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.runs import DEFAULT_SEED
+from pytest_jrh.core.runs import DEFAULT_SEED, LabelKey
 from pytest_jrh.core.text import counted, name_problem
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.people.decisions import (
@@ -224,9 +225,9 @@ class ReviewBoard(Board):
                 self._put(entry)
 
     def set_verdicts(self, case: Case, verdicts: Sequence[Verdict]) -> None:
-        """Keep what the judge in the case's spec decided."""
+        """Keep what the judge in the case's spec decided, of a case that is on the page."""
         with self._lock:
-            entry = self._entries.get(ReviewCase.of(case).key)
+            entry = self._entries.get(short_digest(generation_id(case.spec)))
             if entry is not None:
                 judged = {**entry.judged, case.spec.judge or "": tuple(verdicts)}
                 self._put(replace(entry, judged=judged))
@@ -255,9 +256,14 @@ class ReviewBoard(Board):
             super().finalize()
 
     def decide(
-        self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = ""
+        self,
+        key: str,
+        digest: str,
+        action: Literal["accepted", "rejected", "withdrawn"],
+        note: str = "",
     ) -> Reviewed:
-        """Accept or reject; accepting a case with a person's edits keeps them.
+        """Accept or reject; accepting a case with a person's edits keeps them, and only what is
+        withdrawn takes them back.
 
         Raises, as all that decides, `LookupError` for an unknown key, `InputError` where the case
         is another one by now or the change cannot be, and `OSError` if the write fails; then
@@ -265,14 +271,10 @@ class ReviewBoard(Board):
         """
         with self._lock:
             entry, decision = self._to_decide(key, digest)
+            if action == "withdrawn":
+                return self._keep(entry, decision, action="edited", turns=(), expected=None)
             is_edited = action == "accepted" and decision.has_edits
             return self._keep(entry, decision, action="edited" if is_edited else action, note=note)
-
-    def withdraw(self, key: str, digest: str) -> Reviewed:
-        """Take back what was decided about a case, edits included."""
-        with self._lock:
-            entry, decision = self._to_decide(key, digest)
-            return self._keep(entry, decision, action="edited", turns=(), expected=None)
 
     def set_label(self, key: str, digest: str, expected: int) -> Reviewed:
         """Give a case another expected label, out of those that its judge can give."""
@@ -290,7 +292,7 @@ class ReviewBoard(Board):
         self,
         key: str,
         digest: str,
-        message_index: int,
+        index: int,
         content: str | None,
         calls: tuple[CallEdit, ...] = (),
     ) -> Reviewed:
@@ -298,26 +300,23 @@ class ReviewBoard(Board):
         with self._lock:
             entry, decision = self._to_decide(key, digest)
             messages = entry.case.messages
-            if not is_editable(messages, message_index):
-                message = (
-                    f"message {message_index} is not an assistant turn; its text cannot be edited"
-                )
+            if not is_editable(messages, index):
+                message = f"message {index} is not an assistant turn; its text cannot be edited"
                 raise InputError(message)
-            text = message_text(messages[message_index])
+            text = message_text(messages[index])
             if content is not None and not content.strip() and content != text:
-                message = f"message {message_index} would be empty; reject the case instead"
+                message = f"message {index} would be empty; reject the case instead"
                 raise InputError(message)
             edited_turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
             unchanged = content == text and not calls
-            if content is None or (unchanged and message_index not in edited_turns):
-                edited_turns.pop(message_index, None)
+            if content is None or (unchanged and index not in edited_turns):
+                edited_turns.pop(index, None)
             else:
-                edited_turns[message_index] = TurnEdit(
-                    message_index=message_index, content=content, calls=calls
-                )
-            in_order = tuple(edited_turns[index] for index in sorted(edited_turns))
+                edited = TurnEdit(message_index=index, content=content, calls=calls)
+                edited_turns[index] = edited
+            in_order = tuple(turn for _, turn in sorted(edited_turns.items()))
             return self._keep(entry, decision, action="edited", turns=in_order)
 
     def get(self, key: str) -> Reviewed:
@@ -374,23 +373,51 @@ class ReviewBoard(Board):
         return self._stores[entry.case.spec.suite, entry.case.spec.test]
 
 
-def draw(
-    digests: Collection[str], size: int, seed: int, labelled: Collection[str] = ()
-) -> frozenset[str]:
+def draw(digests: Iterable[str], size: int, labelled: Collection[str] = ()) -> frozenset[str]:
     """The digests of `size` cases, or of all where there are no more, each with the same chance, so
     that the sample stands for all cases without weights.
 
-    Chance alone decides, from a seed and the digests: a case that comes or goes changes as little
+    Chance alone decides, from the digests: a case that comes or goes changes as little
     as possible, and the order in which cases were made changes nothing. Those are drawn first that
     are `labelled`: a sample goes on from them where cases were added, and those are next that any
     sample would have first.
     """
-    ranked = _ranked(digests, seed, "draw")
+    ranked = _ranked(digests, "draw")
     return frozenset(sorted(ranked, key=lambda digest: digest not in labelled)[:size])
 
 
+_FEWEST = 2
+
+
+def drawn_evenly(
+    cases: Iterable[Case], words: Mapping[LabelKey, str], size: int, labelled: Collection[str]
+) -> dict[LabelKey, str]:
+    """Draw cases evenly from what a judge said of them, which `words` give: the weights of those
+    that are drawn, of how many with its word each is one. Cases without a word are not drawn, and
+    of each word those first whose digests are `labelled`.
+
+    Raises `InputError` where there are more words than so few cases can tell.
+    """
+    by_word = grouped((words[case.spec.label_key], case) for case in cases)
+    by_word.pop("", None)
+    if not by_word or size < _FEWEST * len(by_word):
+        message = f"{size} cases cannot be drawn evenly from {len(by_word):,} different words "
+        message += f"({listed(by_word, 5)})"
+        hint = f"name a column with few words, or draw {_FEWEST} of each: --sample"
+        raise InputError(message, key="--by", hint=hint)
+    weights = {}
+    fewest_first = sorted(by_word.values(), key=len)
+    for place, of_word in enumerate(fewest_first):
+        keys = {case_digest(case): case.spec.label_key for case in of_word}
+        number = min(len(keys), size // (len(fewest_first) - place))
+        size -= number
+        for digest in draw(keys, number, labelled):
+            weights[keys[digest]] = f"{len(keys) / number:.9g}"
+    return weights
+
+
 def in_order(
-    drawn: Collection[str], seed: int, reviewer: str, case_of: Callable[[str], tuple[str, str]]
+    drawn: Iterable[str], reviewer: str, case_of: Callable[[str], tuple[str, str]]
 ) -> list[str]:
     """The sample in the order in which a reviewer sees it; each reviewer has another one.
 
@@ -399,7 +426,7 @@ def in_order(
     was edited, come only where no other run is left.
     """
     by_rubric: dict[str, dict[str, list[str]]] = {}
-    for digest in _ranked(drawn, seed, f"order {reviewer}"):
+    for digest in _ranked(drawn, f"order {reviewer}"):
         rubric, run = case_of(digest)
         by_rubric.setdefault(rubric, {}).setdefault(run, []).append(digest)
     ordered: list[str] = []
@@ -409,8 +436,10 @@ def in_order(
     return ordered
 
 
-def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
-    return sorted(digests, key=lambda digest: short_digest(f"{seed}\n{purpose}\n{digest}", 64))
+def _ranked(digests: Iterable[str], purpose: str) -> list[str]:
+    return sorted(
+        digests, key=lambda digest: short_digest(f"{DEFAULT_SEED}\n{purpose}\n{digest}", 64)
+    )
 
 
 @frozen
@@ -466,8 +495,11 @@ class LabelBoard(Board):
         self.reviewer = reviewer
         # What people said of each case, by the case's digest; see `add_label`.
         self._labels: dict[str, list[PersonLabel]] = {}
+        # What was labelled in an earlier session is in a report of it.
+        self._reported: set[tuple[str, str]] = set()
         for label in people:
             self._count(label)
+            self._reported.add((label.case_digest, label.reviewer))
         # Keys are hashed with a secret: whoever can compute a digest would find the case by it.
         self._secret = secrets.token_bytes(32)
         self._drawn: set[str] = set()
@@ -475,16 +507,13 @@ class LabelBoard(Board):
         self._shared: set[str] = set()
         self._orders: dict[str, list[str]] = {}
         self._names: dict[str, str] = {}
-        # Digests with the name of a reviewer who labelled them blind in this session.
-        self._given: set[tuple[str, str]] = set()
         self._finished: set[str] = set()
 
     def add(self, case: Case) -> None:
-        """Take in a case of a suite that is labelled; of equal ones the first."""
-        if case.spec.suite in self._settings:
-            entry = ReviewCase.of(case)
-            with self._lock:
-                self._entries.setdefault(entry.digest, entry)
+        """Take in a case; of equal ones the first."""
+        entry = ReviewCase.of(case)
+        with self._lock:
+            self._entries.setdefault(entry.digest, entry)
 
     def end(self, case_id: str, case: Case | None = None) -> None:
         """Say that an announced case has ended; the sample is drawn when all have."""
@@ -506,10 +535,7 @@ class LabelBoard(Board):
         if reason is not None:
             raise InputError(reason)
         with self._lock:
-            for key, entered in self._names.items():
-                if entered == name:
-                    return key, name
-            key = secrets.token_hex(10)
+            key = self._key(name, "")
             self._names[key] = name
             return key, name
 
@@ -549,8 +575,6 @@ class LabelBoard(Board):
                 assigned.entry.check_label(label)
             name = self._names[reviewer]
             self._keep(assigned, name, label, blind=assigned.is_blind, note=note)
-            if assigned.is_blind:
-                self._given.add((assigned.entry.digest, name))
             return self.open(reviewer, key)
 
     def withdraw(self, reviewer: str, key: str) -> Assigned:
@@ -623,31 +647,30 @@ class LabelBoard(Board):
             of_rejected = settings.sample
             if judged:
                 of_rejected = round(len(rejected) * min(1.0, settings.sample / len(judged)))
-            drawn = draw(judged, settings.sample, DEFAULT_SEED, labelled)
-            drawn |= draw(rejected, of_rejected, DEFAULT_SEED, labelled)
+            drawn = draw(judged, settings.sample, labelled)
+            drawn |= draw(rejected, of_rejected, labelled)
             number_shared = round(settings.overlap * len(drawn))
-            self._shared.update(_ranked(drawn, DEFAULT_SEED, "overlap")[:number_shared])
+            self._shared.update(_ranked(drawn, "overlap")[:number_shared])
             self._drawn |= drawn
 
     def _numbered(self, name: str) -> Iterator[Assigned]:
         """All drawn cases in a reviewer's order, also those that others label."""
         if self._drawn and name not in self._orders:
-            self._orders[name] = in_order(self._drawn, DEFAULT_SEED, name, self._rubric_and_run)
+            self._orders[name] = in_order(self._drawn, name, self._rubric_and_run)
         has_finished = name in self._finished
         for number, digest in enumerate(self._orders.get(name, ()), 1):
-            label = self._last(digest).get(name)
-            # What was labelled in an earlier session is in a report of it.
-            is_unseen = label is None or (digest, name) in self._given
             yield Assigned(
                 key=self._key(name, digest),
                 number=number,
                 entry=self._entries[digest],
-                label=label,
-                is_blind=is_unseen and not has_finished,
+                label=self._last(digest).get(name),
+                is_blind=not has_finished and (digest, name) not in self._reported,
             )
 
     def _key(self, name: str, digest: str) -> str:
-        """The name of a case in a reviewer's addresses, so that two people cannot compare them."""
+        """The name of a case in a reviewer's addresses, so that two people cannot compare them;
+        without a case that of the reviewer.
+        """
         return hmac.digest(self._secret, f"{digest} {name}".encode(), "sha256").hex()[:20]
 
     def _rubric_and_run(self, digest: str) -> tuple[str, str]:
@@ -707,11 +730,6 @@ class ReviewDesk:
     def as_decided(self, case: Case) -> Case:
         """Give the case as people decided; raises `NoVerdictCase` where they rejected it."""
         return apply_decision(case, self.decision(case)[1])
-
-    def judged(self, case: Case, verdicts: Sequence[Verdict]) -> None:
-        """Keep a verdict for the page; that of blind labelling shows none."""
-        if self.page is self.board and self._shows(case.spec):
-            self.board.set_verdicts(case, verdicts)
 
     def _shows(self, spec: CaseSpec) -> bool:
         # A probe's case is another one changed, which is shown in its place.

@@ -41,7 +41,7 @@ from pytest_jrh.core.runs import (
     majority,
 )
 from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
-from pytest_jrh.core.text import nearest_hint, same_lines
+from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.core.values import (
     CANNOT_TELL,
     NoLabelError,
@@ -79,7 +79,7 @@ def find_labels(
     """
     joiner = Joiner(
         runs,
-        suite.rubrics,
+        suite.rubric_by_id,
         suite.untargeted,
         source.aliases(),
         source.unclear_names(),
@@ -170,10 +170,7 @@ def _from_log(
             return JoinedLabels(problems=[unclear])
         if settings.scorer:
             settings = settings.model_copy(update={"map": _SCORER_MAP})
-    joined = joiner.join(rows, settings, f"labels.{settings.source}: {name}")
-    # All rows are of one place, so that many of them have one and the same problem.
-    joined.problems = list(dict.fromkeys(joined.problems))
-    return joined
+    return joiner.join(rows, settings, f"labels.{settings.source}: {name}")
 
 
 def _unclear(
@@ -226,11 +223,6 @@ class LabelRow:
     def is_settled(self) -> bool:
         """Whether who gave it saw the votes of others."""
         return self.split.casefold() == SETTLED
-
-    @property
-    def about(self) -> tuple[Any, ...]:
-        """The same for rows about one case, with one text and one question."""
-        return self.run_id, self.rubric_id, self.epoch, self.digest, self.rubric_digest
 
 
 _COLUMNS = tuple(field.name for field in fields(LabelRow) if field.name != "line")
@@ -317,14 +309,14 @@ _Votes: TypeAlias = dict[str, tuple[int | None, LabelRow]]
 class Joiner:
     """Finds the run and the rubric of each row, and makes one label of the votes of annotators.
 
-    `rubrics` are those of the suite, whose answers are `ordinal` or have names or not,
+    `rubrics` are those of the suite by their ids, whose answers are `ordinal` or have names or not,
     `untargeted` the ids in the rubric file that it leaves out; `aliases` are other names of runs,
     such as the uuid of a sample; `unclear` names mean no run by themselves, and each has the names
     of those that it may mean.
     """
 
     runs: Sequence[RunSummary]
-    rubrics: Sequence[Rubric]
+    rubrics: Mapping[str, Rubric]
     untargeted: frozenset[str] = frozenset()
     aliases: Aliases = field(default_factory=dict)
     unclear: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -337,11 +329,7 @@ class Joiner:
     @cached_property
     def _as_written(self) -> dict[str, str]:
         """The ids of runs by what a table holds of them, whatever ends a line there."""
-        return {_as_written(run.run_id): run.run_id for run in self.runs}
-
-    @cached_property
-    def _rubrics(self) -> dict[str, Rubric]:
-        return {rubric.id: rubric for rubric in self.rubrics}
+        return {same_lines(run.run_id).strip(): run.run_id for run in self.runs}
 
     def join(
         self, rows: Iterable[LabelRow], settings: LabelSection, file: str, kept_file: str = ""
@@ -361,7 +349,7 @@ class Joiner:
                 if rubric_id in self.untargeted:
                     left_out[_UNTARGETED] += 1
                     continue
-                if row.rubric_digest not in ("", question_digest(self._rubrics[rubric_id])):
+                if row.rubric_digest not in ("", question_digest(self.rubrics[rubric_id])):
                     left_out[_REWORDED] += 1
                     continue
                 run_id, epoch = self.run_of(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
@@ -394,15 +382,16 @@ class Joiner:
         for reason, count in left_out.items():
             if count:
                 joined.notices.append(f"{file}: {reason}: {count:,}.")
-        joined.problems = first_problems(joined.problems, file)
+        # Rows of the log have no lines, so that many of them have one and the same problem.
+        joined.problems = first_problems(list(dict.fromkeys(joined.problems)), file)
         return joined
 
     def _rubric(self, rubric_id: str) -> str:
-        if rubric_id in self._rubrics or rubric_id in self.untargeted:
+        if rubric_id in self.rubrics or rubric_id in self.untargeted:
             return rubric_id
-        if not rubric_id and len(self._rubrics) == 1:
-            return next(iter(self._rubrics))
-        rubrics = f"the suite's rubrics are {listed(self._rubrics)}"
+        if not rubric_id and len(self.rubrics) == 1:
+            return next(iter(self.rubrics))
+        rubrics = f"the suite's rubrics are {listed(self.rubrics)}"
         if rubric_id:
             raise DamagedError(f"got {shown(rubric_id)}; {rubrics}", path=("rubric_id",))
         hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
@@ -416,7 +405,7 @@ class Joiner:
             names = listed(self.unclear[run_id], 5)
             raise DamagedError(message, f"name the case that is meant: {names}", ("run_id",))
         if run_id not in self._epochs:
-            run_id = self._as_written.get(_as_written(run_id), run_id)
+            run_id = self._as_written.get(same_lines(run_id).strip(), run_id)
         if run_id not in self._epochs and run_id in self.aliases:
             run_id, epoch = self.aliases[run_id]
             if epoch is not None:
@@ -446,7 +435,7 @@ class Joiner:
                 raw = mapped(raw, mapping)
                 if raw is None:
                     return None
-            return label_value(raw, self._rubrics[rubric_id].scale)
+            return label_value(raw, self.rubrics[rubric_id].scale)
         except NoLabelError as error:
             hint = None
             word = as_seen(raw)
@@ -459,10 +448,6 @@ class Joiner:
                 meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
                 hint = f"say what its words mean: map: {meaning}"
             raise DamagedError(str(error), hint, ("label",)) from None
-
-
-def _as_written(run_id: str) -> str:
-    return same_lines(as_text(run_id))
 
 
 def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
@@ -590,6 +575,10 @@ def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
     return write
 
 
+Disputes: TypeAlias = Mapping[str, Sequence[LabelRow]]
+"""What people say of cases on which they disagree, by the digests of these."""
+
+
 class LabelTable:
     """The labels of people about `cases` in a CSV file, to which other commands may write at the
     same time. New rows belong to the part `split` of the labels; where that is what is settled, the
@@ -632,6 +621,36 @@ class LabelTable:
             labels.append(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
         return labels
 
+    def disputes(self, file: str) -> tuple[Disputes, Sequence[str]]:
+        """What people say of each case on which they disagree, and a sentence where `file`, which
+        was labelled, does not have the text of all such cases.
+
+        Raises `InputError` where there is none to be settled.
+        """
+        rows_by_question = grouped(
+            ((row.run_id, row.rubric_id, row.epoch, row.digest, row.rubric_digest), row)
+            for row in self.rows()
+            if not row.is_settled
+        )
+        votes: dict[str, Sequence[LabelRow]] = {}
+        lost = []
+        for rows in rows_by_question.values():
+            if len({as_word(row.label) for row in rows}) > 1:
+                case = self.case_of(rows[0])
+                if case is None:
+                    lost.append(rows[0].run_id)
+                else:
+                    votes[case_digest(case)] = rows
+        gone = f"{counted(len(lost), 'case')} on which people disagree, with another text or "
+        gone += f"rubric than in {file} ({listed(lost, 5)}): not shown"
+        if not votes:
+            message = gone if lost else f"people disagree on no case of {file}"
+            if not exists(self.path):
+                message = "no such file"
+            hint = "name the file that was labelled, with the same --rubric, --text and --case"
+            raise InputError(message, str(self.path), hint=hint)
+        return votes, [gone] if lost else []
+
     def write(self, case: Case, label: PersonLabel) -> None:
         """Put a label in the place of what the same person has said of a case."""
         from filelock import FileLock
@@ -642,21 +661,33 @@ class LabelTable:
             rows = []
             for row in self.rows():
                 of_row = self.case_of(row)
+                # Whoever settles a case again settles it for all.
+                is_for_all = self._split == SETTLED and not label.withdrawn
+                is_own = is_for_all or row.annotator == label.reviewer
                 if of_row == case:
                     weight = weight or row.weight
-                is_own = row.annotator == label.reviewer
-                # Whoever settles a case again settles it for all.
-                is_own = is_own or (self._split == SETTLED and not label.withdrawn)
-                if is_own and self._is_of_split(row) and of_row == case:
-                    split = row.split
-                else:
-                    known = row.weight
-                    if of_row is not None:
-                        # A table that has grown since has others.
-                        known = self._weights.get(of_row.spec.label_key, known)
-                    rows.append(replace(row, weight=known))
+                    if is_own and self._is_of_split(row):
+                        split = row.split
+                        continue
+                known = row.weight
+                if of_row is not None:
+                    # A table that has grown since has others.
+                    known = self._weights.get(of_row.spec.label_key, known)
+                rows.append(replace(row, weight=known))
             if not label.withdrawn:
-                rows.append(replace(_row(case, label, split), weight=weight))
+                own_row = LabelRow(
+                    case.spec.run_id,
+                    case.spec.rubric_id,
+                    case.spec.epoch,
+                    label.reviewer,
+                    label_word(case, label.label),
+                    label.note,
+                    split,
+                    case.run.metadata["digest"],
+                    question_digest(case.rubric),
+                    weight,
+                )
+                rows.append(own_row)
             if rows:
                 header = ["case_id", *_COLUMNS[1:]]
                 if not any(row.weight for row in rows):
@@ -689,17 +720,3 @@ def label_word(case: Case, label: int | None) -> str:
         return CANNOT_TELL
     scale = case.scale
     return str(scale.said(label)) if scale.is_ordered else scale.word(label)
-
-
-def _row(case: Case, label: PersonLabel, split: str) -> LabelRow:
-    return LabelRow(
-        case.spec.run_id,
-        case.spec.rubric_id,
-        case.spec.epoch,
-        label.reviewer,
-        label_word(case, label.label),
-        label.note,
-        split,
-        digest=case.run.metadata["digest"],
-        rubric_digest=question_digest(case.rubric),
-    )

@@ -369,7 +369,7 @@ class Reviewing:
         """The page that these suites want: that of blind labelling, or that of decisions."""
         session = self._session
         self._on_page = frozenset(suite.name for suite in suites)
-        people: list[PersonLabel] = []
+        people: tuple[PersonLabel, ...] = ()
         for suite in suites:
             people += session.suites.named(suite.name).people
         if session.options.review == "blind":

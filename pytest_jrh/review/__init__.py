@@ -37,8 +37,7 @@ from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import Assigned, LabelBoard, ReviewBoard, Reviewed
 from pytest_jrh.people.decisions import CallEdit, StrictModel, holds_acts, is_editable
-from pytest_jrh.people.disputes import Votes
-from pytest_jrh.people.labels import LabelRow, PersonLabel, label_word
+from pytest_jrh.people.labels import Disputes, LabelRow, PersonLabel, label_word
 from pytest_jrh.reports.case_facts import Voice
 from pytest_jrh.reports.page import (
     BODIES,
@@ -100,7 +99,7 @@ _KEYS = "1234567890qwertyiopasdgh"
 class ReviewedCases(SessionCases):
     """Cases to decide about, as the report lays them out; `people` gave labels blind."""
 
-    def __init__(self, cases: Iterable[Reviewed], people: Sequence[PersonLabel] = ()) -> None:
+    def __init__(self, cases: Iterable[Reviewed], people: tuple[PersonLabel, ...] = ()) -> None:
         self.reviewed: dict[str, Reviewed] = {}
         results: list[CaseResult] = []
         rubrics = {}
@@ -110,7 +109,7 @@ class ReviewedCases(SessionCases):
             results += _results(reviewed)
             case = reviewed.case
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
-            grounds[case.spec.suite] = Grounds(people=tuple(people))
+            grounds[case.spec.suite] = Grounds(people=people)
         super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[Json]]:
@@ -248,11 +247,11 @@ class Deciding:
         self,
         board: ReviewBoard,
         suites: Sequence[Suite],
-        people: Iterable[PersonLabel] = (),
+        people: tuple[PersonLabel, ...] = (),
     ) -> None:
         self.board = board
         self._templates = agent_templates(suites)
-        self._people = tuple(people)
+        self._people = people
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
@@ -277,12 +276,13 @@ class Deciding:
         """The present version, and what is new since an earlier one."""
         version, changed = self.board.changes(since)
         cases = ReviewedCases(changed, self._people)
-        return version, {
+        news = {
             "all": since < 0,
-            "rows": [printable(cases.row(made_id)) for made_id in cases.reviewed],
-            "rubrics": printable(cases.rubrics()),
+            "rows": [*map(cases.row, cases.reviewed)],
+            "rubrics": cases.rubrics(),
             "progress": asdict(self.board.progress()),
         }
+        return version, printable(news)
 
     def _row(self, reviewed: Reviewed) -> object:
         return printable(ReviewedCases([reviewed], self._people).row(reviewed.entry.case_id))
@@ -303,13 +303,10 @@ class Deciding:
         return {**edited, "before": before}
 
     def _decide(self, request: PageRequest) -> object:
-        body, key = request.read(_Decision), request.names["key"]
-        if body.action == "withdrawn":
-            return self._row(self.board.withdraw(key, body.digest))
-        return self._row(self.board.decide(key, body.digest, body.action, note=body.note))
+        return self._row(self.board.decide(**request.names, **dict(request.read(_Decision))))
 
     def _edit(self, request: PageRequest) -> object:
-        body, key, index = request.read(_TurnText), request.names["key"], request.names["index"]
+        body = request.read(_TurnText)
         tools: set[str] = set()
         for reviewed in self.board.changes()[1]:
             messages = (*reviewed.case.run.messages, *reviewed.case.messages)
@@ -317,12 +314,10 @@ class Deciding:
         for call in body.calls:
             if call.tool not in tools:
                 raise InputError(f"no run calls a tool {brief(call.tool)}", key="tool")
-        edited = self.board.edit_turn(key, body.digest, index, body.content, body.calls)
-        return self._row(edited)
+        return self._row(self.board.edit_turn(**request.names, **dict(body)))
 
     def _label(self, request: PageRequest) -> object:
-        body, key = request.read(_Expected), request.names["key"]
-        return self._row(self.board.set_label(key, body.digest, body.expected))
+        return self._row(self.board.set_label(**request.names, **dict(request.read(_Expected))))
 
     def _finish(self, _: PageRequest) -> object:
         self.board.finalize()
@@ -437,7 +432,7 @@ class Labelling:
     the digests of cases, settle them.
     """
 
-    def __init__(self, board: LabelBoard, votes: Votes = MappingProxyType({})) -> None:
+    def __init__(self, board: LabelBoard, votes: Disputes = MappingProxyType({})) -> None:
         self.board = board
         self._votes = votes
 
@@ -481,8 +476,7 @@ class Labelling:
         return printable(bare_body(assigned, self._votes.get(assigned.entry.digest, ())))
 
     def _give(self, request: PageRequest) -> object:
-        body = request.read(_Label)
-        return label_row(self.board.give(**request.names, label=body.label, note=body.note))
+        return label_row(self.board.give(**request.names, **dict(request.read(_Label))))
 
     def _withdraw(self, request: PageRequest) -> object:
         return label_row(self.board.withdraw(**request.names))

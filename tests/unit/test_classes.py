@@ -314,20 +314,21 @@ def test_a_label_that_was_given_blind_is_kept_as_a_word(tmp_path: Path) -> None:
 def test_n_a_is_a_label_where_it_is_on_offer_and_else_asked_for() -> None:
     runs = (RunSummary("run-1", 1), RunSummary("run-2", 1))
     rows = [LabelRow("run-1", label="N/A", line=2), LabelRow("run-2", label="satisfied", line=3)]
-    joined = Joiner(runs, (PLAIN,)).join(rows, LabelSection(), "labels.csv")
+    joined = Joiner(runs, {PLAIN.id: PLAIN}).join(rows, LabelSection(), "labels.csv")
     assert joined.labels[RUBRIC.id, "run-1", 1].value == NOT_APPLICABLE
     [notice] = joined.notices
     assert "n/a is taken as a verdict" in notice
     assert notice.endswith(": 1.")
-    [problem] = Joiner(runs, (RUBRIC,)).join(rows, LabelSection(), "labels.csv").problems
+    [problem] = Joiner(runs, {RUBRIC.id: RUBRIC}).join(rows, LabelSection(), "labels.csv").problems
     assert "not_applicable: TEXT" in str(problem)
     assert "n/a: null" in str(problem)
     mapped = LabelSection(map={"n/a": None, "satisfied": 0})
-    joined = Joiner(runs, (RUBRIC,)).join(rows, mapped, "labels.csv")
+    joined = Joiner(runs, {RUBRIC.id: RUBRIC}).join(rows, mapped, "labels.csv")
     assert not joined.problems
     assert "run-1" not in str(joined.labels)
+    by_id = {OF_CLASSES.id: OF_CLASSES}
     of_classes = [LabelRow("run-1", label="TIE", line=2), LabelRow("run-2", label="Tye", line=3)]
-    joined = Joiner(runs, (OF_CLASSES,), ordinal=True).join(of_classes, LabelSection(), "l.csv")
+    joined = Joiner(runs, by_id, ordinal=True).join(of_classes, LabelSection(), "l.csv")
     assert joined.labels[RUBRIC.id, "run-1", 1].value == code_of("tie")
     [problem] = joined.problems
     assert 'got "Tye"; must be' in str(problem)

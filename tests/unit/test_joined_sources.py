@@ -216,7 +216,7 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
     source = opened(write_lines(tmp_path / "a.jsonl", 1), labelled)
     joiner = Joiner(
         source.summaries(),
-        [Rubric("kind", "Be kind.")],
+        {"kind": Rubric("kind", "Be kind.")},
         aliases=source.aliases(),
         unclear=source.unclear_names(),
     )

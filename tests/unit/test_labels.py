@@ -34,7 +34,8 @@ def join(
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     read = read_rows(path, file="labels.csv")
     ordinal = reading.pop("ordinal", False)
-    joiner = Joiner(RUNS, rubrics, frozenset({"old"}), {"uuid-b": ("b", 1)}, ordinal=ordinal)
+    by_id = {rubric.id: rubric for rubric in rubrics}
+    joiner = Joiner(RUNS, by_id, frozenset({"old"}), {"uuid-b": ("b", 1)}, ordinal=ordinal)
     return joiner.join(read.rows, LabelSection(**reading), "labels.csv")
 
 
@@ -120,7 +121,7 @@ def test_labels_of_another_wording_of_a_rubric_are_not_used(path: Path) -> None:
 def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
     path.write_bytes(b'run_id,label\n"c\r\nd",1\n')
     read = read_rows(path, file="labels.csv")
-    joiner = Joiner([RunSummary("c\nd", 1)], (KIND,))
+    joiner = Joiner([RunSummary("c\nd", 1)], {"kind": KIND})
     assert values(joiner.join(read.rows, LabelSection(), "labels.csv")) == {"c\nd1": 1}
 
 
@@ -215,7 +216,7 @@ def test_a_score_of_a_log_is_one_that_was_given(
         config=Config(),
         tests=[],
         judges_unlabelled=False,
-        rubrics=[KIND],
+        rubric_by_id={"kind": KIND},
         untargeted=frozenset(),
         scale=BINARY,
         labels=[LabelSection(scorer="m")],

@@ -256,8 +256,8 @@ def test_what_people_said_blind_stands_beside_what_was_said(tmp_path: Path) -> N
     board.add(made_case(0))
     board.set_verdicts(made_case(0), (Verdict(0, "kept to it"),))
     digest = board.changes()[1][0].entry.digest
-    people = [PersonLabel(digest, "ann", 0, blind=True, note="no refund")]
-    deciding = Deciding(board, [suite], people)
+    people = PersonLabel(digest, "ann", 0, blind=True, note="no refund")
+    deciding = Deciding(board, [suite], (people,))
     [row] = deciding.news(-1)[1]["rows"]
     assert row["tags"] == ["label in doubt"]
     answer = next(answer for _, path, answer in deciding.routes() if path == "/cases/{key}")

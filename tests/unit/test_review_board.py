@@ -85,7 +85,7 @@ def test_a_rejection_keeps_the_edits_for_when_it_is_taken_back(board: ReviewBoar
         as_reviewed(board, make_case())
     board.decide(key, digest, "accepted")
     assert message_text(as_reviewed(board, make_case()).messages[3]) == "I might refund it."
-    assert board.withdraw(key, digest).case == make_case()
+    assert board.decide(key, digest, "withdrawn").case == make_case()
 
 
 def test_an_edit_that_is_undone_leaves_the_case_undecided(
@@ -194,7 +194,7 @@ def test_a_case_that_the_verifier_rejected_is_shown_and_nothing_can_be_decided(
         lambda: again.decide(key, digest, "accepted"),
         lambda: again.edit_turn(key, digest, 3, "Another text."),
         lambda: again.set_label(key, digest, 0),
-        lambda: again.withdraw(key, digest),
+        lambda: again.decide(key, digest, "withdrawn"),
     ]
     for decide in decisions:
         with pytest.raises(InputError, match="the verifier rejected this case"):
