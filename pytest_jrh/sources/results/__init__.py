@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.documents import Json, printable, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import BINARY
@@ -23,30 +23,32 @@ from pytest_jrh.sources.results.scores import (
     UNKNOWN,
     By,
     Entry,
+    Found,
     Results,
     Score,
     case_names,
     is_plain,
     mapping,
     mappings,
-    outputs_apart,
     plain_fields,
     text,
     text_in,
     time_of,
 )
+from pytest_jrh.sources.source import at
 
 
 @frozen
 class Form:
     """What a tool writes: entries, or a document with `lists` of them. `is_entry` knows an entry,
-    and `read` adds the scores of entries. `ids` are the fields that name an entry.
+    and `read` gives the scores of entries, and why others have none. `ids` are the fields that name
+    an entry.
     """
 
     tool: str
     lists: Sequence[str]
     is_entry: Callable[[Entry], bool]
-    read: Callable[[Sequence[Entry], Results], None]
+    read: Callable[[Sequence[Entry]], Iterator[Found]]
     ids: Sequence[str] = ("id",)
 
 
@@ -69,8 +71,8 @@ def is_promptfoo_result(entry: Entry) -> bool:
     return is_result or {"Status", "Score", "Grader Reason"} <= entry.keys()
 
 
-def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
-    """Add the verdicts of promptfoo's results, and the grades of people.
+def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
+    """The verdicts of promptfoo's results, and the grades of people.
 
     `promptfoo eval -o results.json` (or `.jsonl`), and with grades of people in its viewer
     `promptfoo export eval ID -o results.json`. Version 3, as promptfoo 0.121 writes it.
@@ -80,121 +82,113 @@ def read_promptfoo(entries: Sequence[Entry], results: Results) -> None:
     output. A grader that fails is a failed assertion there (`graderError`).
     """
     outputs = {}
-    tests: dict[tuple[str, str], set[int]] = {}
+    asked = []
     for index, entry in enumerate(entries):
         is_known = isinstance(entry.get("testIdx"), int) and isinstance(entry.get("promptIdx"), int)
         if not is_known or not isinstance(entry.get("vars"), dict):
-            reason = UNKNOWN
-            if "Grader Reason" in entry:
-                reason = "rows of CSV: write .json in its place"
-            results.left_out[reason] += 1
+            is_csv = "Grader Reason" in entry
+            yield "rows of CSV: write .json in its place" if is_csv else UNKNOWN
         elif mapping(entry.get("gradingResult")):
             outputs[index] = entry
             for kind, question, _ in _parts(entry):
-                tests.setdefault((kind, question), set()).add(entry["testIdx"])
+                asked.append(((kind, question), entry["testIdx"]))
         else:
-            results.left_out["outputs with an error or without a grade"] += 1
+            yield "outputs with an error or without a grade"
     # What is asked in one test alone is no rubric.
-    shared = {assertion for assertion, numbers in tests.items() if len(numbers) > 1}
-    cases = _cases(outputs.values(), results)
-    for (index, entry), (case, cluster) in zip(outputs.items(), cases, strict=True):
+    shared = {assertion for assertion, tests in grouped(asked).items() if len({*tests}) > 1}
+    for entry, output in zip(outputs.values(), _outputs(outputs), strict=True):
         scores = []
         grades = set()
         for kind, question, part in _parts(entry):
             passed = part.get("pass")
             if not isinstance(passed, bool):
-                results.left_out["assertions without a verdict"] += 1
+                yield "assertions without a verdict"
             elif kind == "human":
                 grades.add(BINARY.words[not passed])
             else:
-                name = kind
+                metric = kind
                 if question and (kind, question) in shared:
-                    name = f"{kind}: {question}"
-                score = _judged(entry, part, name, index=index, case=case, cluster=cluster)
+                    metric = f"{kind}: {question}"
+                score = _judged(entry, part, replace(output, metric=metric))
                 if not _JUDGED.match(kind):
                     score = replace(score, by="other", scorer="")
                 scores.append(score)
+        yield from scores
         judged = [score for score in scores if score.by == "judge"]
         if len(grades) > 1:
-            results.left_out["grades of people that contradict each other"] += 1
+            yield "grades of people that contradict each other"
         elif grades:
-            label = _label(judged or scores, *grades)
-            if not label:
-                results.left_out["grades of people beside no verdict on the whole output"] += 1
-            scores += label
-        results.add(scores)
+            yield from _label(judged or scores, *grades)
 
 
-def _label(judged: list[Score], grade: str) -> list[Score]:
+def _outputs(entries: Mapping[int, Entry]) -> Iterator[Score]:
+    """What the scores of each output have alike; those with the same variables share a cluster."""
+    has_several = len({entry["promptIdx"] for entry in entries.values()}) > 1
+    clusters: dict[str, str] = {}
+    for index, entry in entries.items():
+        variables = entry["vars"]
+        name = f"test {entry['testIdx'] + 1}"
+        # The id of the test comes before that of its variables.
+        for case_id in (variables.get("id"), at(entry, "/testCase/metadata/id")):
+            if is_plain(case_id):
+                name = str(case_id)
+        response = at(entry, "/response/output")
+        fields = {
+            "input": text_in(entry, "/prompt/raw"),
+            "output": response if isinstance(response, str) else json.dumps(response),
+        }
+        yield Score(
+            index,
+            f"{name}, output {entry['promptIdx'] + 1}" if has_several else name,
+            cluster=clusters.setdefault(json.dumps(variables) if variables else name, name),
+            output=json.dumps([variables, fields]),
+            fields={
+                **fields,
+                **plain_fields("vars", variables),
+                **plain_fields("metadata", at(entry, "/testCase/metadata")),
+            },
+        )
+
+
+def _label(judged: list[Score], grade: str) -> Iterator[Found]:
     """A person's grade of an output; of several verdicts it stands beside what they come to."""
-    if len(judged) == 1:
-        return [replace(judged[0], value=grade, by="person", scorer="")]
-    if not judged or not all(score.value for score in judged):
-        return []
-    verdict = BINARY.words[BINARY.words[1] in [score.value for score in judged]]
-    summary = replace(judged[0], metric="all judgements", value=verdict, reasoning="", number=None)
-    return [summary, replace(summary, value=grade, by="person", scorer="")]
+    if not judged or (len(judged) > 1 and not all(score.value for score in judged)):
+        yield "grades of people beside no verdict on the whole output"
+        return
+    score = judged[0]
+    if len(judged) > 1:
+        verdict = BINARY.words[BINARY.words[1] in [score.value for score in judged]]
+        score = replace(score, metric="all judgements", value=verdict, reasoning="", number=None)
+        yield score
+    yield replace(score, value=grade, by="person", scorer="")
 
 
 def _parts(entry: Entry) -> Iterator[tuple[str, str, Entry]]:
     """The assertions of an output, with type and what is asked; those of a set stand beside it."""
     graded = mapping(entry["gradingResult"])
     for part in mappings(graded.get("componentResults")) or [graded]:
-        assertion = mapping(part.get("assertion"))
-        if assertion or not isinstance(part.get("componentResults"), list):
-            yield text_in(assertion, "type"), printable(text_in(assertion, "value")), part
+        if mapping(part.get("assertion")) or not isinstance(part.get("componentResults"), list):
+            question = printable(text_in(part, "/assertion/value"))
+            yield text_in(part, "/assertion/type"), question, part
 
 
-def _judged(entry: Entry, part: Entry, name: str, **where: Any) -> Score:
-    """The verdict of an assertion, by its metric or this name; None where its grader failed."""
-    assertion, reason = mapping(part.get("assertion")), text_in(part, "reason")
-    of_test = mapping(mapping(entry.get("testCase")).get("options"))
-    provider = assertion.get("provider") or of_test.get("provider")
-    has_failed = mapping(part.get("metadata")).get("graderError") or _FAILED.match(reason)
-    return Score(
-        **where,
-        metric=printable(text_in(assertion, "metric")) or name,
+def _judged(entry: Entry, part: Entry, output: Score) -> Score:
+    """The verdict of an assertion, None where its grader failed; its metric may have a name."""
+    reason = text_in(part, "reason")
+    provider = at(part, "/assertion/provider") or at(entry, "/testCase/options/provider")
+    has_failed = at(part, "/metadata/graderError") or _FAILED.match(reason)
+    return replace(
+        output,
+        metric=printable(text_in(part, "/assertion/metric")) or output.metric,
         value=None if has_failed else BINARY.words[not part["pass"]],
-        by="judge",
         scorer=text(provider) or text_in(mapping(provider), "id"),
         reasoning=reason,
         number=part.get("score"),
-        fields=_output_fields(entry) | {"rubric_text": text_in(assertion, "value")},
+        fields={**output.fields, "rubric_text": text_in(part, "/assertion/value")},
     )
 
 
-def _cases(outputs: Collection[Entry], results: Results) -> Iterable[tuple[str, str]]:
-    """The names of outputs, and what those with the same variables share."""
-    has_several = len({entry["promptIdx"] for entry in outputs}) > 1
-    clusters: dict[str, str] = {}
-    names, shared, texts = [], [], []
-    for entry in outputs:
-        variables, metadata = entry["vars"], mapping(mapping(entry.get("testCase")).get("metadata"))
-        name = f"test {entry['testIdx'] + 1}"
-        for case_id in (variables.get("id"), metadata.get("id")):
-            if is_plain(case_id):
-                # That of the test comes before that of its variables.
-                name = str(case_id)
-        shared.append(clusters.setdefault(json.dumps(variables) if variables else name, name))
-        names.append(f"{name}, output {entry['promptIdx'] + 1}" if has_several else name)
-        fields = _output_fields(entry)
-        texts.append([variables, fields["input"], fields["output"]])
-    return zip(outputs_apart(names, texts, results), shared, strict=True)
-
-
-def _output_fields(entry: Entry) -> Json:
-    """What was asked and answered, and what the test says beside."""
-    response = mapping(entry.get("response")).get("output")
-    return {
-        "input": text_in(mapping(entry.get("prompt")), "raw"),
-        "output": response if isinstance(response, str) else json.dumps(response),
-        **plain_fields("vars", entry["vars"]),
-        **plain_fields("metadata", mapping(entry.get("testCase")).get("metadata")),
-    }
-
-
-_LISTS = ("testCases", "conversationalTestCases", "test_results")
-DEEPEVAL_LISTS = (*_LISTS, *(f"testRunData.{name}" for name in _LISTS))
+_DEEPEVAL = ("testCases", "conversationalTestCases", "test_results")
 _METRICS = ("metricsData", "metrics_data")
 
 
@@ -203,8 +197,8 @@ def is_deepeval_case(entry: Entry) -> bool:
     return bool(entry.keys() & {*_METRICS})
 
 
-def read_deepeval(entries: Sequence[Entry], results: Results) -> None:
-    """Add the verdicts of DeepEval's test runs.
+def read_deepeval(entries: Sequence[Entry]) -> Iterator[Found]:
+    """The verdicts of DeepEval's test runs.
 
     `.deepeval/.latest_run_full.json`, which each run overwrites, the files of
     `DEEPEVAL_RESULTS_FOLDER`, and what `evaluate()` returns, as JSON. As DeepEval 4.3 writes them.
@@ -213,29 +207,21 @@ def read_deepeval(entries: Sequence[Entry], results: Results) -> None:
     that failed counts there as not passed; its `error` tells it apart. No label of a person is in
     such a file, but what `metadata` of a test case says, as a column of that name.
     """
-    cases = []
-    names, outputs = [], []
     for index, entry in enumerate(entries):
         metrics = []
         for key in _METRICS:
             metrics += mappings(entry.get(key))
-        name = text_in(entry, "name")
+        name, fields = text_in(entry, "name"), _case_fields(entry)
+        output = json.dumps(fields)
         if not metrics:
-            results.left_out["test cases without a metric" if name else UNKNOWN] += 1
-            continue
-        cases.append((index, metrics))
-        names.append(name or "test case")
-        outputs.append(_case_fields(entry))
-    names = outputs_apart(names, outputs, results)
-    for name, fields, (index, metrics) in zip(names, outputs, cases, strict=True):
-        scores = []
+            yield "test cases without a metric" if name else UNKNOWN
         for metric in metrics:
             model = text_in(metric, "evaluationModel", "evaluation_model")
             passed, number = metric.get("success"), metric.get("score")
             is_scored = isinstance(number, int | float) and isinstance(passed, bool)
-            score = Score(
-                index=index,
-                case=name,
+            yield Score(
+                index,
+                name or "test case",
                 metric=text_in(metric, "name"),
                 value=BINARY.words[not passed] if is_scored and not metric.get("error") else None,
                 # A metric of one's own may ask a model and not say so.
@@ -243,10 +229,9 @@ def read_deepeval(entries: Sequence[Entry], results: Results) -> None:
                 scorer=model,
                 reasoning=text_in(metric, "reason"),
                 number=number,
+                output=output,
                 fields=fields,
             )
-            scores.append(score)
-        results.add(scores)
 
 
 def _case_fields(entry: Entry) -> Json:
@@ -271,6 +256,7 @@ _LANGSMITH: Mapping[str, By] = {
     "api": "other",
 }
 _MLFLOW: Mapping[str, By] = {"LLM_JUDGE": "judge", "HUMAN": "person", "CODE": "other"}
+_TRACE_IDS = ("trace_id", "request_id")
 _SUBJECTS = ("traceId", "sessionId", "datasetRunId", "subject")
 
 
@@ -280,8 +266,8 @@ def is_langfuse_score(entry: Entry) -> bool:
     return is_named and bool(entry.keys() & {*_SUBJECTS, "dataType"})
 
 
-def read_langfuse(entries: Sequence[Entry], results: Results) -> None:
-    """Add Langfuse's scores.
+def read_langfuse(entries: Sequence[Entry]) -> Iterator[Found]:
+    """Langfuse's scores.
 
     The export of its table of scores (CSV, JSON or JSON lines), and what `GET
     /api/public/v2/scores` and `/api/public/v3/scores` answer (`{"data": [...]}`), the latter with
@@ -294,17 +280,17 @@ def read_langfuse(entries: Sequence[Entry], results: Results) -> None:
         name, by = text_in(entry, "name"), _LANGFUSE.get(text_in(entry, "source"))
         value = _score_value(entry)
         if not name or by is None:
-            results.left_out[UNKNOWN] += 1
+            yield UNKNOWN
         elif not subject:
-            results.left_out["scores without traceId, or fields=subject of v3"] += 1
+            yield "scores without traceId, or fields=subject of v3"
         elif entry.get("dataType") in ("TEXT", "CORRECTION"):
-            results.left_out["texts and corrections"] += 1
+            yield "texts and corrections"
         elif value is None:
-            results.left_out["scores without a value, or with two that differ"] += 1
+            yield "scores without a value, or with two that differ"
         else:
-            score = Score(
-                index=index,
-                case=cases[index],
+            yield Score(
+                index,
+                cases[index],
                 metric=name,
                 value=value,
                 by=by,
@@ -313,15 +299,14 @@ def read_langfuse(entries: Sequence[Entry], results: Results) -> None:
                 cluster=text_in(entry, "sessionId") or subject,
                 time=time_of(by, entry, "timestamp", "updatedAt"),
             )
-            results.scores.append(score)
 
 
 def _subject(entry: Entry) -> tuple[str, str]:
     """What a score is about: the trace, or another subject, and which observation of it."""
-    subject = mapping(entry.get("subject"))
-    if subject.get("kind") == "observation":
-        return text_in(subject, "traceId", "id"), text_in(subject, "id")
-    return text_in(entry, *_SUBJECTS) or text_in(subject, "id"), text_in(entry, "observationId")
+    id_ = text_in(entry, "/subject/id")
+    if at(entry, "/subject/kind") == "observation":
+        return text_in(entry, "/subject/traceId") or id_, id_
+    return text_in(entry, *_SUBJECTS) or id_, text_in(entry, "observationId")
 
 
 def _score_value(entry: Entry) -> Any:
@@ -345,8 +330,8 @@ def is_langsmith_feedback(entry: Entry) -> bool:
     return {"key", "run_id"} <= entry.keys() and bool(mapping(entry.get("feedback_source")))
 
 
-def read_langsmith(entries: Sequence[Entry], results: Results) -> None:
-    """Add LangSmith's feedback on runs, and what people corrected of it.
+def read_langsmith(entries: Sequence[Entry]) -> Iterator[Found]:
+    """LangSmith's feedback on runs, and what people corrected of it.
 
     What `client.list_feedback(run_ids=...)` gives, as JSON or JSON lines, and what `GET /feedback`
     answers. As its SDK 0.15 has them. What a person corrects of an evaluator's feedback
@@ -354,19 +339,18 @@ def read_langsmith(entries: Sequence[Entry], results: Results) -> None:
     """
     for index, entry in enumerate(entries):
         run, key = text_in(entry, "run_id"), text_in(entry, "key")
-        source = mapping(entry.get("feedback_source"))
-        by = _LANGSMITH.get(text_in(source, "type"))
+        by = _LANGSMITH.get(text_in(entry, "/feedback_source/type"))
         value, corrected = _feedback_value(entry), _feedback_value(mapping(entry.get("correction")))
         # An evaluator that fails leaves no score.
-        has_failed = by == "judge" and mapping(entry.get("extra")).get("error")
+        has_failed = by == "judge" and at(entry, "/extra/error")
         if has_failed:
             value = None
         if not run or not key or by is None:
-            results.left_out[UNKNOWN] += 1
+            yield UNKNOWN
             continue
         score = Score(
-            index=index,
-            case=run,
+            index,
+            run,
             metric=key,
             value=value,
             by=by,
@@ -376,13 +360,11 @@ def read_langsmith(entries: Sequence[Entry], results: Results) -> None:
         )
         if by != "judge":
             # Beside an evaluator's feedback it is whose key was used.
-            score = replace(score, scorer=text_in(source, "user_id", "ls_user_id"))
-        if value is None and not has_failed:
-            results.left_out["feedback without a score"] += 1
-        else:
-            results.scores.append(score)
+            user = text_in(entry, "/feedback_source/user_id", "/feedback_source/ls_user_id")
+            score = replace(score, scorer=user)
+        yield "feedback without a score" if value is None and not has_failed else score
         if corrected is not None:
-            results.scores.append(replace(score, value=corrected, by="person", reasoning=""))
+            yield replace(score, value=corrected, by="person", reasoning="")
 
 
 def _feedback_value(entry: Entry) -> Any:
@@ -398,8 +380,8 @@ def is_mlflow_trace(entry: Entry) -> bool:
     return isinstance(_info(entry).get("assessments"), list)
 
 
-def read_mlflow(entries: Sequence[Entry], results: Results) -> None:
-    """Add the feedback in MLflow's traces with their assessments.
+def read_mlflow(entries: Sequence[Entry]) -> Iterator[Found]:
+    """The feedback in MLflow's traces with their assessments.
 
     `mlflow.search_traces(...).to_json(FILE, orient="records", lines=True)`, and traces as JSON
     (`trace.to_json()`, lists of `trace.to_dict()`, `{"traces": [...]}`). As MLflow 3 writes them. A
@@ -408,9 +390,9 @@ def read_mlflow(entries: Sequence[Entry], results: Results) -> None:
     """
     for index, entry in enumerate(entries):
         info = _info(entry)
-        trace = text_in(info, "trace_id", "request_id")
+        trace = text_in(info, *_TRACE_IDS)
         if not trace:
-            results.left_out[UNKNOWN] += 1
+            yield UNKNOWN
             continue
         assessments = mappings(info.get("assessments"))
         replaced_by, subjects = {}, []
@@ -420,32 +402,30 @@ def read_mlflow(entries: Sequence[Entry], results: Results) -> None:
         for case, assessment in zip(case_names(subjects), assessments, strict=True):
             name, by = text_in(assessment, "assessment_name"), _by(assessment)
             is_corrected = replaced_by.get(text_in(assessment, "assessment_id")) == "person"
-            feedback = mapping(assessment.get("feedback"))
-            is_failed = bool(feedback.get("error"))
+            value, is_failed = at(assessment, "/feedback/value"), at(assessment, "/feedback/error")
             if "feedback" not in assessment:
-                results.left_out["expectations and issues"] += 1
-            elif by is None or not name or not (is_plain(feedback.get("value")) or is_failed):
-                results.left_out["assessments of an unknown form"] += 1
+                yield "expectations and issues"
+            elif by is None or not name or not (is_plain(value) or is_failed):
+                yield "assessments of an unknown form"
             elif assessment.get("valid") is False and not (by == "judge" and is_corrected):
-                results.left_out["assessments that were replaced"] += 1
+                yield "assessments that were replaced"
             else:
-                score = Score(
-                    index=index,
-                    case=case,
+                yield Score(
+                    index,
+                    case,
                     metric=name,
-                    value=None if is_failed else feedback["value"],
+                    value=None if is_failed else value,
                     by=by,
-                    scorer=text_in(mapping(assessment.get("source")), "source_id"),
+                    scorer=text_in(assessment, "/source/source_id"),
                     reasoning=text_in(assessment, "rationale"),
                     cluster=trace,
                     time=time_of(by, assessment, "create_time", "last_update_time"),
                     fields=_fields(entry, info),
                 )
-                results.scores.append(score)
 
 
 def _by(assessment: Entry) -> By | None:
-    return _MLFLOW.get(text_in(mapping(assessment.get("source")), "source_type"))
+    return _MLFLOW.get(text_in(assessment, "/source/source_type"))
 
 
 def _info(trace: Entry) -> Entry:
@@ -455,31 +435,24 @@ def _info(trace: Entry) -> Entry:
 
 def _fields(trace: Entry, info: Entry) -> dict[str, str]:
     """What was asked and answered; a trace by itself has a preview of them."""
-    metadata = mapping(info.get("trace_metadata"))
     fields = {}
     for name, column, key in (("input", "request", "Inputs"), ("output", "response", "Outputs")):
         value = trace.get(column) or info.get(f"{column}_preview")
-        value = value or metadata.get(f"mlflow.trace{key}")
+        value = value or at(info, f"/trace_metadata/mlflow.trace{key}")
         fields[name] = value if isinstance(value, str) else json.dumps(value)
     return fields
 
 
 FORMS = (
+    Form("promptfoo", ["results.results"], is_promptfoo_result, read_promptfoo),
     Form(
-        "promptfoo",
-        ["results.results"],
-        is_promptfoo_result,
-        read_promptfoo,
+        "DeepEval",
+        [*_DEEPEVAL, *(f"testRunData.{name}" for name in _DEEPEVAL)],
+        is_deepeval_case,
+        read_deepeval,
     ),
-    Form("DeepEval", DEEPEVAL_LISTS, is_deepeval_case, read_deepeval),
     Form("Langfuse", ["data"], is_langfuse_score, read_langfuse),
-    Form(
-        "MLflow",
-        ["traces"],
-        is_mlflow_trace,
-        read_mlflow,
-        ["trace_id", "request_id"],
-    ),
+    Form("MLflow", ["traces"], is_mlflow_trace, read_mlflow, _TRACE_IDS),
     Form("LangSmith", ["feedback"], is_langsmith_feedback, read_langsmith),
 )
 
@@ -500,11 +473,16 @@ def read_results(values: Sequence[Any], lines: Sequence[int], file: str) -> Resu
             ids = set()
             for entry in mappings(entries):
                 # One score would count as two verdicts.
-                id_ = text_in(mapping(entry.get("info")) or entry, *form.ids)
+                id_ = text_in(_info(entry), *form.ids)
                 if id_ and id_ in ids:
                     raise InputError(f"has {printable(id_)} twice", file, hint="keep one of them")
                 ids.add(id_)
-            form.read([*map(mapping, entries)], results)
+            for found in form.read([*map(mapping, entries)]):
+                if isinstance(found, str):
+                    results.left_out[found] += 1
+                else:
+                    results.scores.append(found)
+            results.tell_apart()
             return results
     return None
 
@@ -537,9 +515,7 @@ def _entries(values: Sequence[Any], lists: Sequence[str]) -> tuple[str, Sequence
     first = ""
     entries: list[Any] = []
     for path in lists:
-        value = values[0]
-        for name in path.split("."):
-            value = mapping(value).get(name)
+        value = at(values[0], f"/{path.replace('.', '/')}")
         if isinstance(value, list) and value:
             first = first or path
             entries += value

@@ -7,10 +7,9 @@ model or a person gave a score, or where an option names it.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
@@ -19,7 +18,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.source import NOT_SAID, written_time
+from pytest_jrh.sources.source import NOT_SAID, as_pointer, at, written_time
 
 Entry: TypeAlias = Fields
 """What a file says of a case, or a part of it."""
@@ -37,21 +36,27 @@ class Score:
 
     `value` is None where a judge failed, `number` its score beside a verdict, and `scorer` the
     judge or the person, where that is known. `index` is that of the entry in the file, and `fields`
-    are more columns, such as `input`. Of scores of one judge or person the one of the latest `time`
+    are more columns, such as `input`. `output` is what was scored, where the tool may give one name
+    to several. Of scores of one judge or person the one of the latest `time`
     counts.
     """
 
     index: int
     case: str
-    metric: str
-    value: Any
-    by: By
+    metric: str = ""
+    value: Any = None
+    by: By = "judge"
     scorer: str = ""
     reasoning: str = ""
     cluster: str = ""
     time: datetime = NOT_SAID
     number: Any = None
+    output: str = ""
     fields: Entry = field(default_factory=dict)
+
+
+Found: TypeAlias = Score | str
+"""A score, or why an entry or a part of it has none."""
 
 
 @dataclass(slots=True)
@@ -75,15 +80,36 @@ class Results:
         """The names of all metrics, in the order of the file."""
         return dict.fromkeys(score.metric for score in self.scores)
 
-    def add(self, scores: Sequence[Score]) -> None:
-        """Add the scores of a case, numbered where a judge has several of one metric."""
-        counts: Counter[tuple[str, ...]] = Counter()
-        for score in scores:
-            key = (score.metric, score.by, score.scorer)
+    def tell_apart(self) -> None:
+        """Tell apart the outputs that have one name, and the metrics that a judge has twice of one.
+
+        A tool runs a test again and does not say so. Equal outputs are one case, judged several
+        times. Different ones under one name are several cases, none of which has the name alone: a
+        label of it may be of any.
+        """
+        outputs: dict[str, set[str]] = {}
+        numbers: dict[str, dict[int, int]] = {}
+        for score in self.scores:
+            outputs.setdefault(score.case, set()).add(score.output)
+            of_case = numbers.setdefault(score.case, {})
+            of_case.setdefault(score.index, len(of_case) + 1)
+        unclear = dict.fromkeys(case for case, texts in outputs.items() if len(texts) > 1)
+        if unclear:
+            self.remarks.append(
+                f"{counted(len(unclear), 'id')} with different outputs: {listed(unclear, 3)}. Each "
+                "output is a case, named by the id and a number; a label of the id alone is of "
+                "none."
+            )
+        counts: Counter[tuple[Hashable, ...]] = Counter()
+        for place, score in enumerate(self.scores):
+            case, metric = score.case, score.metric
+            if case in unclear:
+                case = f"{case} (repeat {numbers[case][score.index]})"
+            key = (score.index, metric, score.by, score.scorer)
             counts[key] += 1
-            if counts[key] > 1:
-                score = replace(score, metric=f"{score.metric} ({counts[key]})")  # noqa: PLW2901
-            self.scores.append(score)
+            if score.output and counts[key] > 1:
+                metric = f"{metric} ({counts[key]})"
+            self.scores[place] = replace(score, case=case, metric=metric)
 
     def notices(self) -> Iterator[str]:
         """What was not read, and which judges failed."""
@@ -277,31 +303,6 @@ def time_of(by: By, entry: Entry, first: str, last: str) -> datetime:
     return written_time(text_in(entry, *keys))
 
 
-def outputs_apart(names: Sequence[str], texts: Sequence[object], results: Results) -> list[str]:
-    """The case of each output, by the name that the tool gives it, and what was asked and answered.
-
-    A tool runs a test again and does not say so. Equal outputs are one case, judged several times.
-    Different ones under one name are several cases, none of which has the name alone: a label of
-    it may be of any.
-    """
-    outputs: dict[str, set[str]] = {}
-    for name, output in zip(names, map(json.dumps, texts), strict=True):
-        outputs.setdefault(name, set()).add(output)
-    unclear = dict.fromkeys(name for name, different in outputs.items() if len(different) > 1)
-    if not unclear:
-        return [*names]
-    results.remarks.append(
-        f"{counted(len(unclear), 'id')} with different outputs: {listed(unclear, 3)}. "
-        "Each output is a case, named by the id and a number; a label of the id alone is of none."
-    )
-    numbers: Counter[str] = Counter()
-    cases = []
-    for name in names:
-        numbers[name] += 1
-        cases.append(f"{name} (repeat {numbers[name]})" if name in unclear else name)
-    return cases
-
-
 def case_names(subjects: Sequence[tuple[str, str]]) -> list[str]:
     """The case of each score, by the whole that it is about and the part of it, if any. The only
     part that is scored is taken for the whole.
@@ -321,9 +322,9 @@ def text(value: object) -> str:
 
 
 def text_in(entry: Entry, *names: str) -> str:
-    """The first of these fields that is text; nothing where none is."""
+    """The first of these fields, or of what is at these pointers, that is text; else nothing."""
     for name in names:
-        if value := text(entry.get(name)):
+        if value := text(at(entry, as_pointer(name))):
             return value
     return ""
 
