@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.core.documents import (
@@ -135,12 +135,13 @@ def open_sources(
     traces: Traces | None = None
     for file in files:
         source = open_source(file, input_format=input_format, of_answers=of_answers)
-        if traces is None or not isinstance(source, Traces):
-            sources.append(source)
-        # The spans of a trace may be in several files.
         if isinstance(source, Traces):
-            traces = traces or source
-            traces.files.append(file)
+            if traces is not None:
+                # The spans of a trace may be in several files.
+                traces.files.append(file)
+                continue
+            traces = source
+        sources.append(source)
     return Joined(sources, notices)
 
 
@@ -282,14 +283,6 @@ _Epochs: TypeAlias = "dict[str, dict[int, set[int]]]"
 """By the ids of runs, and the numbers of files with them, the epochs there."""
 
 
-class _Row(NamedTuple):
-    """A run: the number of its file, its id there, and its summary as it is called here."""
-
-    number: int
-    run_id: str
-    summary: RunSummary
-
-
 class Joined(Source):
     """Several files, each read with its own source, one after the other.
 
@@ -332,7 +325,7 @@ class Joined(Source):
 
         Raises InputError with what is wrong with each where none can.
         """
-        return tuple(row.summary for row in self._rows.values())
+        return tuple(summary for _, summary in self._rows.values())
 
     def fields(self) -> Iterator[RunFields]:
         names = self._names()
@@ -344,9 +337,7 @@ class Joined(Source):
 
     def _names(self) -> dict[_Origin, RunKey]:
         """The name of each run here; of one that is left out that of the run that holds it."""
-        names = {}
-        for key, row in self._rows.items():
-            names[row.number, row.run_id, key[1]] = key
+        names = {origin: key for key, (origin, _) in self._rows.items()}
         for origin, holder in self._holders.items():
             names[origin] = names[holder]
         return names
@@ -381,10 +372,7 @@ class Joined(Source):
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
-        # One that no file has is missing in the first.
-        number, id_there = 0, run_id
-        if (run_id, epoch) in self._rows:
-            number, id_there, _ = self._rows[run_id, epoch]
+        (number, id_there, _), _ = self._rows[run_id, epoch]
         run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
         return (run if id_there == run_id else replace(run, run_id=run_id)), raw
 
@@ -401,7 +389,8 @@ class Joined(Source):
             source.close()
 
     @cached_property
-    def _rows(self) -> dict[RunKey, _Row]:
+    def _rows(self) -> dict[RunKey, tuple[_Origin, RunSummary]]:
+        """Where each run is, and its summary as it is called here."""
         summaries = {}
         threads = {}
         for number, source in self._all():
@@ -423,32 +412,32 @@ class Joined(Source):
         runs = self._counted_once(summaries, threads)
         epochs: _Epochs = {}
         shared = {}
-        for number, run in runs:
-            of_id = epochs.setdefault(run.run_id, {})
-            if any(run.epoch in of_file for of_file in of_id.values()):
-                shared[run.run_id] = of_id
-            of_id.setdefault(number, set()).add(run.epoch)
+        for number, run_id, epoch in runs:
+            of_id = epochs.setdefault(run_id, {})
+            if any(epoch in of_file for of_file in of_id.values()):
+                shared[run_id] = of_id
+            of_id.setdefault(number, set()).add(epoch)
         ids = self._ids_here(shared) if shared else {}
         rows = {}
-        for number, run in runs:
-            summary = run
-            if run.run_id in shared:
+        for origin, summary in runs.items():
+            number, run_id, _ = origin
+            if run_id in shared:
                 # The samples of one dataset, as a rule: what they share, their cases do.
-                cluster = run.cluster or run.run_id
-                summary = replace(run, run_id=ids[number, run.run_id], cluster=cluster)
-            key = summary.key
-            if key in rows:
-                message = f"has a case that would be called {printable(key[0])}, as another is"
+                cluster = summary.cluster or run_id
+                summary = replace(summary, run_id=ids[number, run_id], cluster=cluster)  # noqa: PLW2901
+            if summary.key in rows:
+                name = printable(summary.run_id)
+                message = f"has a case that would be called {name}, as another is"
                 hint = "rename the file, or the case"
                 raise InputError(message, str(self._files[number]), hint=hint)
-            rows[key] = _Row(number, run.run_id, summary)
+            rows[summary.key] = (origin, summary)
         return rows
 
     def _counted_once(
         self, runs: Mapping[_Origin, RunSummary], threads: Mapping[_Origin, Thread]
-    ) -> list[tuple[int, RunSummary]]:
-        """The runs that count, each with the number of its file; notices name the others, and those
-        that are a cluster by what they repeat.
+    ) -> dict[_Origin, RunSummary]:
+        """The runs that count; notices name the others, and those that are a cluster by what they
+        repeat.
         """
         # Of two copies the one that did not fail comes first, and counts.
         origins = sorted(threads, key=lambda origin: threads[origin].is_failed)
@@ -459,7 +448,7 @@ class Joined(Source):
         clusters = {}
         for number, first in related.items():
             clusters[origins[number]] = origins[first][1]
-        counted_runs, left_out, repeating = [], [], []
+        counted_runs, left_out, repeating = {}, [], []
         for origin, run in runs.items():
             if origin in self._holders:
                 left_out.append(f"{run.run_id} ({self._files[origin[0]].stem})")
@@ -468,7 +457,7 @@ class Joined(Source):
                 run = replace(run, cluster=clusters[origin])  # noqa: PLW2901
                 if run.run_id != run.cluster:
                     repeating.append(run.run_id)
-            counted_runs.append((origin[0], run))
+            counted_runs[origin] = run
         self._note(left_out, "left out, since another one has all that is in it")
         self._note(
             repeating, "counted in each interval as one with another, whose messages it repeats"

@@ -91,8 +91,7 @@ class Answers(Source):
             skip = None
             if key in self._empty:
                 skip = Skip("no_answer", f"the answer is empty ({self._empty[key]})")
-            cluster = self._part(row, "cluster")
-            runs.append(RunSummary(*key, skip, as_text(cluster) or None))
+            runs.append(RunSummary(*key, skip, as_text(self._part(row, "cluster")) or None))
         return tuple(runs)
 
     def fields(self) -> Iterator[RunFields]:
@@ -100,26 +99,22 @@ class Answers(Source):
             yield RunFields(key, self._metadata(row))
 
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
-        key = (run_id, epoch)
-        row = self._rows.get(key)
-        advice = "Correct the row, or leave it out."
-        if row is None:
-            raise self._unreadable(key, "the table has no such row", advice)
+        row = self._rows[run_id, epoch]
         try:
-            messages = self._messages(row)
+            parts = (self._messages(row), self._metadata(row))
         except DamagedError as error:
-            raise self._unreadable(key, str(error), advice) from None
-        clean, changed = storable(messages)
-        metadata, more = storable(self._metadata(row))
-        asked = [message_text(turn) for turn in clean if turn["role"] == "user"]
+            advice = "Correct the row, or leave it out."
+            raise self._unreadable((run_id, epoch), str(error), advice) from None
+        (messages, metadata), changed = storable(parts)
+        asked = [message_text(turn) for turn in messages if turn["role"] == "user"]
         run = AgentRun(
             run_id,
             epoch,
-            tuple(clean),
+            tuple(messages),
             input="\n".join(asked),
             metadata=metadata,
             sample_id=run_id,
-            notes=changed_note(changed + more),
+            notes=changed_note(changed),
         )
         return run, row if with_raw else None
 

@@ -446,13 +446,13 @@ class Head:
 
     @property
     def begins_list(self) -> bool:
-        """Whether it begins like a JSON list."""
-        return self.text.startswith("[")
+        """Whether it begins like a JSON list, and is none of JSON lines."""
+        return self.text.startswith("[") and not self.is_lines
 
     @cached_property
     def first_item(self) -> Any:
         """The first item of a JSON list; None where there is none, or it is damaged."""
-        if not self.begins_list or self.is_lines:
+        if not self.begins_list:
             return None
         with (
             contextlib.suppress(DamagedError, OSError),

@@ -418,12 +418,12 @@ class Traces(Transcripts):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self.files: list[Path] = []
+        self.files = [self.path]
 
     def _items(self) -> Iterator[tuple[Item, bytes]]:
         traces: dict[str, tuple[Path, int, list[Json]]] = {}
         seen = set()
-        for file in self.files or [self.path]:
+        for file in self.files:
             self._file = file
             data = self._bytes_of(file)
             rows = numbered(data)

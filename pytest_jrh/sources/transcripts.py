@@ -116,26 +116,20 @@ class Transcripts(Source):
     def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
 
-        Raises Unscored (`input_error`) where it is missing, or its messages cannot be read.
+        Raises Unscored (`input_error`) where it has changed, or its messages cannot be read.
         """
         key = (run_id, epoch)
-        row = self._rows.get(key)
+        row = self._rows[key]
         try:
-            if row is None:
-                raise DamagedError("the file has no such conversation")
             value = self._value(self._bytes(row.item))
             conversation = self.conversation(value)
             if self._row(row.item, conversation) != row:
                 raise DamagedError("the file has changed since it was collected")
             run = self._run(key, row.sample_id, conversation)
         except DamagedError as error:
-            why = printable(str(error), 300)
-            if row is not None:
-                why = f"{self._place(row.item)}: {why}"
+            why = f"{self._place(row.item)}: {printable(str(error), 300)}"
             raise self._unreadable(key, why, "Mend the conversation, or leave it out.") from error
-        if not with_raw:
-            value = None
-        return run, value
+        return run, value if with_raw else None
 
     def _run(self, key: RunKey, sample_id: int | str, conversation: Conversation) -> AgentRun:
         messages, unusual = read_messages(conversation.messages, conversation.system)
@@ -224,8 +218,7 @@ class Transcripts(Source):
 
     @property
     def _is_list(self) -> bool:
-        head = Head(self._file)
-        return head.begins_list and not head.is_lines
+        return Head(self._file).begins_list
 
     def _items(self) -> Iterator[tuple[Item, bytes]]:
         """Each item with its bytes.
