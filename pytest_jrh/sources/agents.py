@@ -33,7 +33,7 @@ from pytest_jrh.sources.chat import (
     read_call,
     read_message,
 )
-from pytest_jrh.sources.source import LINES, Conversation, Form, Head, texts_in
+from pytest_jrh.sources.source import LINES, Conversation, Form, Head, at, texts_in
 
 # What the agent's own code runs: the name of the tool, where not the item names it, and the fields
 # that are its arguments.
@@ -263,7 +263,8 @@ _NOTES = (
     "content-replacement stream_event attribution-snapshot rate_limit_event"
 )
 _OTHERS = {*_NOTES.split(), _SNAPSHOT}
-_CLAUDE_METADATA = ("cwd", "gitBranch", "version")
+_CLAUDE_METADATA = ("cwd", "gitBranch", "version", "model")
+_FIELDS_OF_LINES = (*_CLAUDE_METADATA[:3], "sessionId", "session_id", "agentId")
 
 
 def is_claude_code(head: Head) -> bool:
@@ -309,22 +310,19 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
             "such as errors of the API"
         )
     _note_unknown(unknown, notices)
-    metadata: dict[str, str] = {}
-    session_id = run_id = None
+    fields: dict[str, str] = {}
     # The file of a subagent holds nothing else.
     chosen = of_agent or of_subagents
     for line, message in chosen:
-        metadata |= texts_in(line, _CLAUDE_METADATA) | texts_in(message, ("model",))
-        ids = texts_in(line, ("sessionId", "session_id", "agentId"))
-        session_id = ids.get("sessionId") or ids.get("session_id") or session_id
-        run_id = session_id
-        if not of_agent and ids.get("agentId"):
-            run_id = f"agent-{ids['agentId']}"
+        fields |= texts_in(line, _FIELDS_OF_LINES) | texts_in(message, ("model",))
+    run_id = session_id = fields.get("sessionId") or fields.get("session_id")
+    if not of_agent and fields.get("agentId"):
+        run_id = f"agent-{fields['agentId']}"
     return Conversation(
         messages=_joined_turns(message for _, message in chosen),
         id=run_id,
         cluster=session_id,
-        metadata=metadata,
+        metadata=fields_of(fields, _CLAUDE_METADATA),
         notices=notices,
     )
 
@@ -409,7 +407,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
     for index, line in enumerate(lines):
         with inside(index):
             kind, payload = line.get("type"), line.get("payload")
-            rolled_back += texts_in(payload, ("type",)).get("type") == "thread_rolled_back"
+            rolled_back += at(payload, "/type") == "thread_rolled_back"
             if kind == "response_item":
                 items.append(((index, "payload"), payload))
             elif kind == "session_meta":
@@ -432,7 +430,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
     return Conversation(
         messages=turns_of(items),
         id=texts_in(head, ("id",)).get("id"),
-        system=texts_in(head.get("base_instructions"), ("text",)).get("text"),
+        system=at(head, "/base_instructions/text"),
         metadata={
             **texts_in(head, _CODEX_METADATA),
             **texts_in(head.get("git"), ("branch",)),

@@ -12,6 +12,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pytest_jrh.core.documents import DamagedError, Json, listed, parsed, shown
@@ -241,16 +242,13 @@ def _media(kind: str, part: Json) -> Json | None:
     """Media, with their data where Inspect has it; None of an unknown kind."""
     if kind in ("image_url", "input_image", "computer_screenshot"):
         image = part.get("image_url") or part.get("file_id")
-        if not isinstance(image, dict):
-            image = {"url": image}
-        return block_of("image", image.get("url"), **texts_in(image, ("detail",)))
+        return _file(image if isinstance(image, dict) else {"url": image}, "image")
     source = part.get("source")
     if kind in ("image", "document") and isinstance(source, dict):
         return _file({**source, "filename": part.get("title") or None}, kind)
     audio = part.get("input_audio")
     if kind == "input_audio" and isinstance(audio, dict):
-        url = data_url(f"audio/{audio.get('format')}", audio.get("data"))
-        return block_of("audio", url, **texts_in(audio, ("format",)))
+        return _file({**audio, "media_type": f"audio/{audio.get('format')}"}, "audio")
     if kind not in ("file", "input_file", "media"):
         return None
     file = part.get("file")
@@ -268,7 +266,7 @@ def _file(file: Json, kind: str = "") -> Json:
         url = data_url(media_type, url)
     if not kind:
         kind = "image" if media_type.startswith("image/") else "document"
-    return block_of(kind, url, **texts_in(file, ("filename",)))
+    return block_of(kind, url, **texts_in(file, ("filename", "detail", "format")))
 
 
 def fields_of(item: Json, keys: Iterable[str]) -> Json:
@@ -365,13 +363,13 @@ class _Reader:
     def _add(self, turn: Json) -> None:
         role, content = _ROLES.get(turn["role"], turn["role"]), turn.get("content")
         if role == "tool" and not has_results(content):
-            self._add_result(turn, turn.get("tool_call_id"), content)
+            self._add_result(turn)
             return
         if role not in ROLES:
             self.unusual[OTHER_ROLES] = None
         parts = parts_of(content, self._provider_calls)
         for result in parts.results:
-            self._add_result(result, result.get("tool_use_id"), result.get("content"))
+            self._add_result(result)
         entries = turn.get("tool_calls")
         if not isinstance(entries, list | None):
             raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
@@ -387,13 +385,12 @@ class _Reader:
             message["tool_calls"] = calls
         self.messages.append(message)
 
-    def _add_result(self, turn: Json, call_id: Any, content: Any) -> None:
-        name = turn.get("name") or turn.get("function")
-        if not isinstance(name, str):
-            name = None
-        if not isinstance(call_id, str):
-            call_id = None
+    def _add_result(self, turn: Json) -> None:
+        fields = texts_in(turn, ("name", "function", "tool_call_id", "tool_use_id"))
+        name = fields.get("name") or fields.get("function")
+        call_id = fields.get("tool_call_id", fields.get("tool_use_id"))
         call_id, function = self._take_call(call_id, name)
+        content = turn.get("content")
         if isinstance(content, dict | int | float):
             content = json_text(content)
         parts = parts_of(content, {})
@@ -502,7 +499,8 @@ def _arguments(arguments: Any) -> tuple[Json, str | None]:
     return {}, f"the arguments are no JSON object: {text}"
 
 
-_STEP = {"type": "step-start"}
+_STEP = "step-start"
+_APPROVAL = "tool-approval"
 _DENIED = "Tool execution denied."
 # By the state of a call, where its result is.
 _FIELDS_OF_RESULTS = {
@@ -549,54 +547,45 @@ def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
     content: list[Json] = []
     results: list[Json] = []
     # The last one lets go of what was gathered.
-    for part in [*parts, _STEP]:
-        call, kind = _call_in(part), part["type"]
-        if results and call is None and kind not in (*CALLS, *RESULTS):
+    for part in chain.from_iterable(map(_with_result, [*parts, {"type": _STEP}])):
+        kind = part["type"]
+        if results and kind not in (*CALLS, *RESULTS, _APPROVAL):
             yield {**head, "content": content}
             yield {"role": "tool", "content": results}
             head, content, results = {"role": turn["role"]}, [], []
-        if call is not None:
-            content.append({**call, "type": "tool-call"})
-            if call.get("approval"):
-                content.append({"type": "tool-approval", "approval": call["approval"]})
-            results += _results_in(call)
-        elif kind in RESULTS:
+        if kind in RESULTS:
             results.append(part)
-        elif kind != _STEP["type"]:
+        elif kind != _STEP:
             content.append(part)
     if content:
         yield {**head, "content": content}
 
 
-def _call_in(part: Json) -> Json | None:
-    """The call in a part of the user interface, with its result where there is one."""
-    kind = part["type"]
-    call = part.get("toolInvocation")
-    if kind == "tool-invocation" and isinstance(call, dict):
-        return call
+def _with_result(part: Json) -> Iterator[Json]:
+    """A part of the user interface as the call in it, with its result where there is one; any other
+    part as it is.
+    """
+    kind, call = part["type"], part.get("toolInvocation")
     if kind == "dynamic-tool":
-        return part
-    if kind.startswith("tool-") and "state" in part:
+        call = part
+    elif call is None and kind.startswith("tool-") and "state" in part:
         # What the model wrote stays raw where it could not be parsed.
-        call = {"input": part.get("rawInput"), **part}
-        return {**call, "toolName": kind.removeprefix("tool-")}
-    return None
-
-
-def _results_in(call: Json) -> list[Json]:
-    """The result that stands in a call, as a part; none where it has none yet."""
+        call = {"input": part.get("rawInput"), **part, "toolName": kind.removeprefix("tool-")}
+    if not isinstance(call, dict):
+        yield part
+        return
+    yield {**call, "type": "tool-call"}
+    if call.get("approval"):
+        yield {"type": _APPROVAL, "approval": call["approval"]}
     state = json_text(call.get("state"))
-    if state not in _FIELDS_OF_RESULTS:
-        return []
-    content = call.get(_FIELDS_OF_RESULTS[state])
-    if state == "output-denied":
-        content = texts_in(content, ("reason",)).get("reason") or _DENIED
-    return [
-        {
+    if state in _FIELDS_OF_RESULTS:
+        result = call.get(_FIELDS_OF_RESULTS[state])
+        if state == "output-denied":
+            result = texts_in(result, ("reason",)).get("reason") or _DENIED
+        yield {
             "type": "tool-result",
             "toolCallId": call.get("toolCallId"),
             "toolName": call.get("toolName"),
-            "result": content,
+            "result": result,
             "isError": state in ("output-error", "output-denied"),
         }
-    ]

@@ -7,7 +7,6 @@ For a file of another shape, the places of these parts are guessed, for `init` t
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -26,7 +25,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, Item, turns_of, with_items_read
-from pytest_jrh.sources.chat import is_chat
+from pytest_jrh.sources.chat import is_chat, json_text
 from pytest_jrh.sources.source import (
     BRACKET,
     LINES,
@@ -63,24 +62,19 @@ def conversation(value: Any, pointers: InputFormat | None = None) -> Conversatio
     """Read a conversation; raises DamagedError."""
     pointers = pointers or InputFormat()
     reader = _Reader(value, pointers)
-    messages = reader.messages()
-    id_parts = reader.scalars(pointers.id, "id")
-    run_id: int | str | None = "-".join(map(str, id_parts)) or None
-    if len(id_parts) == 1:
-        # A number stays one.
-        run_id = id_parts[0]
-    clusters = map(str, reader.scalars(pointers.cluster, "cluster"))
+    is_log = reader.is_logged or isinstance(at(value, "/response"), dict)
     return Conversation(
-        messages=messages,
-        id=run_id,
+        messages=reader.messages(),
+        id=reader.name(pointers.id, "id"),
+        cluster=json_text(reader.name(pointers.cluster, "cluster")) or None,
         epoch=reader.epoch(),
-        cluster="-".join(clusters) or None,
         system=reader.system(),
         input=reader.text(pointers.input, "input"),
         target=reader.text(pointers.target, "target"),
         metadata=reader.metadata(),
         notices=tuple(reader.notices),
-        is_request=reader.is_request,
+        # A line of a proxy's log, under an id that nobody has chosen.
+        is_request=is_log and pointers.id is None,
     )
 
 
@@ -89,33 +83,22 @@ class _Reader:
         self.notices: dict[str, None] = {}
         self._value = value
         self._pointers = pointers
-        self._items: list[Item] | None = None
+        self.items: list[Item] | None = None
         # A request with its answer, as proxies of the APIs log them.
-        self._is_logged = False
+        self.is_logged = False
         if pointers.messages is None:
-            self._items = items_of(value)
+            self.items = items_of(value)
             has_messages = at(value, "/messages") is not None
-            self._is_logged = isinstance(at(value, "/request/messages"), list) and not has_messages
-
-    @property
-    def is_request(self) -> bool:
-        """Whether it is a line of a proxy's log, under an id that nobody has chosen."""
-        has_answer = isinstance(at(self._value, "/response"), dict)
-        return (self._is_logged or has_answer) and self._pointers.id is None
-
-    @property
-    def knows_place(self) -> bool:
-        """Whether the messages are elsewhere than usual, and found there."""
-        return self._is_logged or self._items is not None
+            self.is_logged = isinstance(at(value, "/request/messages"), list) and not has_messages
 
     def messages(self) -> list[Any]:
         """The messages as they stand in the file, with the answer that stands beside them."""
         value, pointer = self._value, self._pointers.messages
-        if self._items is not None:
-            return turns_of(self._items)
+        if self.items is not None:
+            return turns_of(self.items)
         if pointer is None:
             pointer = "/messages"
-            if self._is_logged:
+            if self.is_logged:
                 pointer = "/request/messages"
             elif isinstance(value, list):
                 pointer = ""
@@ -124,22 +107,18 @@ class _Reader:
             problem = f"has {shown(messages)} for messages"
             if messages is None:
                 problem = "has no messages"
-            hint = None
-            for elsewhere in places_of_messages(value):
-                if elsewhere != pointer:
-                    hint = f"{KEY}: {{messages: {elsewhere}}} would find some"
-                    break
+            places = places_of_messages(value)
+            hint = f"{KEY}: {{messages: {places[0]}}} would find some" if places else None
             problem += f" at {pointer or 'the top'}; {_keys(value)}"
             raise DamagedError(problem, hint)
         messages = with_items_read(messages, tuple(names_in(pointer)))
         answer, logged = self._answer(), at(value, _ANSWER)
-        is_said = not answer
         # Where that fails, its cases will say what is wrong with a message.
         with contextlib.suppress(DamagedError), inside():
-            last = messages[-len(answer) :]
-            is_said = is_said or [*map(keys_of, last)] == [*map(keys_of, answer)]
-        if not is_said:
-            messages = [*messages, *answer]
+            last = messages[-len(answer) :] if answer else []
+            if [*map(keys_of, last)] == [*map(keys_of, answer)]:
+                answer = []
+        messages += answer
         if isinstance(logged, dict) and logged not in messages:
             self.notices[_UNREAD_ANSWER] = None
         return messages
@@ -152,26 +131,21 @@ class _Reader:
         if pointer is not None:
             answer = at(value, pointer)
             turns = _as_turns(answer)
-            if turns is None:
-                return [answer]
-            return turns
-        if self._is_logged:
-            answer = at(value, _ANSWER)
-            if at(value, "/response/role") == "assistant":
-                # What Anthropic's API answers is a message itself.
-                answer = value["response"]
-            if answer is None:
+            return [answer] if turns is None else turns
+        if self.is_logged:
+            turns = _as_turns(at(value, "/response"))
+            if not turns:
                 self.notices[_NO_ANSWER] = None
-                return []
-            return [answer]
-        if self._pointers.messages is not None or not isinstance(value, dict):
+            return turns or []
+        if self._pointers.messages is not None:
             return []
         for key in ("output", "completion"):
-            turns = _as_turns(value.get(key))
+            answer = at(value, pointer_to(key))
+            turns = _as_turns(answer)
             if turns:
                 self.notices[_ANSWER_BESIDE] = None
                 return turns
-            if turns is None and isinstance(value[key], dict | list):
+            if turns is None and isinstance(answer, dict | list):
                 self.notices[_UNREAD_ANSWER] = None
         return []
 
@@ -179,21 +153,16 @@ class _Reader:
         """What stands at a pointer, or without one under the key's own name; None for nothing,
         which is noted where there is a pointer, or is a mistake where it is `needed`.
         """
-        path = pointer
-        if path is None:
-            path = pointer_to(key)
-        part = at(self._value, path)
-        if part is not None:
-            return part
-        if pointer is not None:
+        part = at(self._value, pointer_to(key) if pointer is None else pointer)
+        if part is None and pointer is not None:
             nothing = f"nothing at {pointer} ({KEY}.{key})"
             if needed:
                 raise DamagedError(f"has {nothing}; {_keys(self._value)}")
             self.notices[f"some conversations have {nothing}"] = None
-        return None
+        return part
 
-    def scalars(self, pointers: Sequence[str] | None, key: str) -> list[int | str]:
-        """The texts and integers that make an id or a cluster."""
+    def name(self, pointers: Sequence[str] | None, key: str) -> int | str | None:
+        """The texts and integers that make an id or a cluster, joined; a number alone stays one."""
         parts = []
         for pointer in pointers or (None,):
             part = self._part(pointer, key, needed=True)
@@ -203,7 +172,7 @@ class _Reader:
                 problem = f"has {shown(part)} at {pointer or pointer_to(key)} for its {key}"
                 raise DamagedError(f"{problem}; must be text or an integer")
             parts.append(part)
-        return parts
+        return parts[0] if len(parts) == 1 else "-".join(map(str, parts)) or None
 
     def epoch(self) -> int:
         """The number of a repeated trial."""
@@ -216,19 +185,14 @@ class _Reader:
 
     def metadata(self) -> Json:
         """The metadata: an object as it is, any other value under its own name."""
-        pointers = self._pointers.metadata
-        if pointers is None:
-            metadata = self._part(None, "metadata")
-            if metadata is None or isinstance(metadata, dict):
-                return metadata or {}
-            return {"metadata": metadata}
+        pointers = self._pointers.metadata or (None,)
         metadata = {}
         for pointer in pointers:
             part = self._part(pointer, "metadata")
             if len(pointers) == 1 and isinstance(part, dict):
                 return dict(part)
             if part is not None:
-                *_, name = ("", *names_in(pointer))
+                *_, name = ("", *names_in(pointer or "/metadata"))
                 metadata[printable(name)] = part
         return metadata
 
@@ -239,17 +203,17 @@ class _Reader:
         text = self._part(pointer, key)
         if text is None or isinstance(text, str):
             return text
-        if pointer is None and self._items is not None:
+        if pointer is None and self.items is not None:
             return None
         if isinstance(text, list) and all(isinstance(line, str) for line in text):
             return "\n".join(text)
-        return json.dumps(text, ensure_ascii=False)
+        return json_text(text)
 
     def system(self) -> Any:
         """The system prompt that stands beside the messages, as Anthropic has it; None without."""
         system = self._part(self._pointers.system, "system")
-        if system is None and self._is_logged:
-            system = self._value["request"].get("system")
+        if system is None and self.is_logged:
+            system = at(self._value, "/request/system")
         if self._pointers.system is None and not isinstance(system, str | list):
             return None
         return system
@@ -263,19 +227,13 @@ def _as_turns(answer: Any) -> list[Any] | None:
         return []
     if isinstance(answer, str):
         return [{"role": "assistant", "content": answer}]
-    turns = answer
-    if not isinstance(answer, list):
-        turns = [answer]
-    if isinstance(answer, dict):
-        if isinstance(choice := at(answer, "/choices/0/message"), dict):
-            turns = [choice]
-        elif answer.keys() <= {"content", "tool_calls"}:
-            turns = [{"role": "assistant", **answer}]
-    turns = with_items_read(turns)
-    for turn in turns:
-        if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
-            return None
-    return turns
+    choice = at(answer, "/choices/0/message")
+    if isinstance(choice, dict):
+        answer = choice
+    elif isinstance(answer, dict) and answer.keys() <= {"content", "tool_calls"}:
+        answer = {"role": "assistant", **answer}
+    turns = with_items_read(answer if isinstance(answer, list) else [answer])
+    return turns if all(isinstance(at(turn, "/role"), str) for turn in turns) else None
 
 
 def _keys(value: Any) -> str:
@@ -458,14 +416,14 @@ def guessed_format(path: Path, form: Form) -> InputFormat | None:
     rows: list[dict[str, int | str]] = []
     messages: str | None = None
     for value in Conversations(path, form).values():
-        fields = {}
-        if isinstance(value, dict):
-            fields = value
-        if not rows and not _Reader(value, InputFormat()).knows_place:
-            pointers = places_of_messages(fields)
-            if not pointers or "/messages" in pointers:
-                return None
-            messages = pointers[0]
+        fields = value if isinstance(value, dict) else {}
+        if not rows:
+            reader = _Reader(value, InputFormat())
+            if reader.items is None and not reader.is_logged:
+                pointers = places_of_messages(fields)
+                if not pointers or "/messages" in pointers:
+                    return None
+                messages = pointers[0]
         row = {}
         for key, part in list(fields.items())[:_MOST_KEYS]:
             if type(part) is int or (isinstance(part, str) and 0 < len(part) <= _LONGEST):
