@@ -17,13 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_jrh.config import preprocessors as chain
-from pytest_jrh.core.documents import (
-    DamagedError,
-    Json,
-    listed,
-    other_kind,
-    printable,
-)
+from pytest_jrh.core.documents import DamagedError, Json, listed, other_kind, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
 from pytest_jrh.core.ids import short_digest

@@ -29,12 +29,7 @@ from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.transcript import (
-    assistant_indices,
-    message_text,
-    storable,
-    with_part_ids,
-)
+from pytest_jrh.core.transcript import assistant_indices, message_text, storable, with_part_ids
 from pytest_jrh.core.values import as_text, whole_number
 from pytest_jrh.sources.chat import is_chat, json_text, read_messages
 from pytest_jrh.sources.columns import Table, columns_named, id_column

@@ -26,15 +26,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, Item, turns_of, with_items_read
 from pytest_jrh.sources.chat import is_chat, json_text
-from pytest_jrh.sources.source import (
-    BRACKET,
-    LINES,
-    Conversation,
-    Form,
-    Head,
-    at,
-    names_in,
-)
+from pytest_jrh.sources.source import BRACKET, LINES, Conversation, Form, Head, at, names_in
 from pytest_jrh.sources.transcripts import Transcripts, keys_of
 
 KEY = "suite.format"

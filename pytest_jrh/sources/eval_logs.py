@@ -25,14 +25,7 @@ from pytest_jrh.core.documents import DamagedError, Fields, Json, printable, sho
 from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
-from pytest_jrh.sources.source import (
-    RunFields,
-    Source,
-    Thread,
-    changed_note,
-    refused,
-    written_time,
-)
+from pytest_jrh.sources.source import RunFields, Source, Thread, changed_note, refused, written_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -165,11 +165,7 @@ class Source(ABC):
     """How much one run may be when unpacked."""
 
     def __init__(
-        self,
-        path: str | Path,
-        form: Form = _NO_FORM,
-        *,
-        input_format: InputFormat | None = None,
+        self, path: str | Path, form: Form = _NO_FORM, *, input_format: InputFormat | None = None
     ) -> None:
         self.path = Path(path)
         self.form_name = form.name
@@ -430,10 +426,7 @@ class Head:
         values: list[Json] = []
         if not self.is_lines:
             return values
-        with (
-            contextlib.suppress(DamagedError, OSError),
-            self.path.open("rb") as file,
-        ):
+        with contextlib.suppress(DamagedError, OSError), self.path.open("rb") as file:
             for _ in range(_LOOKED_AT):
                 line = file.readline(_LONGEST_LOOKED_AT)
                 value = {}
