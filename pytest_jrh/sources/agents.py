@@ -72,15 +72,7 @@ ITEM_TYPES = (
 )
 """The types of items that are known here."""
 # The parts of a result; a list of anything else is JSON.
-_PART_TYPES = (
-    *TEXTS,
-    "refusal",
-    "input_image",
-    "input_file",
-    "input_audio",
-    "computer_screenshot",
-    "encrypted_content",
-)
+_PART_TYPES = "refusal input_image input_file input_audio computer_screenshot encrypted_content"
 _MOST_NAMED = 40
 LOG_ITEMS = "log the items themselves, or leave the conversation out"
 
@@ -197,18 +189,15 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
     result: Any = fields_of(item, fields)
     if len(fields) == 1:
         result = item.get(fields[0])
-    if isinstance(result, dict) and result.get("type") == "computer_screenshot":
+    types = [*TEXTS, *_PART_TYPES.split()]
+    if at(result, "/type") == "computer_screenshot":
         result = [result]
-    elif not isinstance(result, list) or not all(map(_is_part, result)):
+    elif not isinstance(result, list) or not all(at(part, "/type") in types for part in result):
         result = json_text(result)
     turn = {"role": "tool", "tool_call_id": _id_of(item), "content": result}
     if item.get("status") == "failed":
         turn["is_error"] = True
     return turn
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("type") in _PART_TYPES
 
 
 def _thought(item: Json) -> list[Json]:
@@ -257,7 +246,7 @@ _NOTES = (
 )
 _OTHERS = {*_NOTES.split(), _SNAPSHOT}
 _CLAUDE_METADATA = ("cwd", "gitBranch", "version", "model")
-_FIELDS_OF_LINES = (*_CLAUDE_METADATA[:3], "sessionId", "session_id", "agentId")
+_CLAUDE_IDS = ("sessionId", "session_id", "agentId")
 
 
 def is_claude_code(head: Head) -> bool:
@@ -307,7 +296,7 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
     # The file of a subagent holds nothing else.
     chosen = of_agent or of_subagents
     for line, message in chosen:
-        fields |= texts_in(line, _FIELDS_OF_LINES) | texts_in(message, ("model",))
+        fields |= texts_in(line, _CLAUDE_METADATA + _CLAUDE_IDS) | texts_in(message, ("model",))
     run_id = session_id = fields.get("sessionId") or fields.get("session_id")
     if not of_agent and fields.get("agentId"):
         run_id = f"agent-{fields['agentId']}"
@@ -367,13 +356,8 @@ def _joined_turns(messages: Iterable[Json]) -> list[Json]:
 CLAUDE_CODE = Form("Claude Code session", LINES, claude_code, is_claude_code, is_whole=True)
 
 _WITH_PAYLOAD = (
-    "session_meta",
-    "response_item",
-    "event_msg",
-    "turn_context",
-    "compacted",
-    "world_state",
-    "inter_agent_communication_metadata",
+    "session_meta response_item event_msg turn_context compacted world_state "
+    "inter_agent_communication_metadata"
 )
 _CODEX_METADATA = ("cwd", "originator", "cli_version", "model_provider")
 
@@ -381,7 +365,7 @@ _CODEX_METADATA = ("cwd", "originator", "cli_version", "model_provider")
 def is_codex(head: Head) -> bool:
     """Whether one of the first lines is of Codex."""
     return any(
-        line.get("type") in _WITH_PAYLOAD and isinstance(line.get("payload"), dict)
+        line.get("type") in _WITH_PAYLOAD.split() and isinstance(line.get("payload"), dict)
         for line in head.lines
     )
 
@@ -412,7 +396,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
                 summary = line["payload"].get("message")
                 if summary:
                     items.append(((index,), {"role": "user", "content": summary}))
-            elif kind not in _WITH_PAYLOAD:
+            elif kind not in _WITH_PAYLOAD.split():
                 unknown[str(kind or "no type")] = None
     notices = []
     if rolled_back:

@@ -29,16 +29,7 @@ RESULTS = ("tool_result", "tool-result")
 # Calls of what the provider runs, with Inspect's name for the kind.
 _RUN_BY_PROVIDER = {"server_tool_use": "web_search", "mcp_tool_use": "mcp_call"}
 # Blocks of Inspect itself, and what nobody can read.
-_AS_THEY_ARE = {
-    "audio",
-    "data",
-    "document",
-    "encrypted_content",
-    "image",
-    "reasoning",
-    "tool_use",
-    "video",
-}
+_AS_THEY_ARE = "audio data document encrypted_content image reasoning tool_use video"
 _TRANSCRIPTS = ("transcript", "transcription")
 # What is read of media, or names where their data are.
 _READ = "image_url source title input_audio file filename file_data file_url file_id url data"
@@ -188,7 +179,7 @@ def _block(kind: str, part: Json) -> Json:
             if key not in _READ.split() and any(words_in({key: value})):
                 media[key] = value
         return media
-    if kind in _AS_THEY_ARE:
+    if kind in _AS_THEY_ARE.split():
         return part
     return _unknown(kind, part)
 
@@ -291,19 +282,10 @@ WITHOUT_CALL = "results without a tool call"
 OTHER_ROLES = f"roles other than {', '.join(ROLES)}"
 _ROLES = {"developer": "system", "function": "tool"}
 # The keys of a message that are read; others are kept as its metadata.
-_KNOWN = {
-    "role",
-    "content",
-    "id",
-    "tool_calls",
-    "tool_call_id",
-    "refusal",
-    "reasoning",
-    "reasoning_content",
-}
+_KNOWN = "role content id tool_calls tool_call_id refusal reasoning reasoning_content"
 _KNOWN_OF_RESULTS = {"name", "function", "is_error", "error"}
 # Where others have what a message says: Gemini, ShareGPT, and programs of one's own.
-_NOT_CONTENT = ("parts", "text", "value", "message", "output")
+_NOT_CONTENT = "parts text value message output"
 
 
 def read_messages(
@@ -355,7 +337,7 @@ class _Reader:
             for step in steps_of(turn, sdk_parts):
                 self._add(step)
             return
-        for key in _NOT_CONTENT:
+        for key in _NOT_CONTENT.split():
             if "content" not in turn and turn.get(key):
                 raise DamagedError(f"has {key} in place of content")
         self._add(turn)
@@ -425,7 +407,7 @@ def _head(turn: Json, parts: Parts) -> Json:
     is_result = turn.get("role") in ("tool", "function")
     fields = {}
     for key, value in turn.items():
-        is_read = key in _KNOWN or (is_result and key in _KNOWN_OF_RESULTS)
+        is_read = key in _KNOWN.split() or (is_result and key in _KNOWN_OF_RESULTS)
         if not is_read and value not in (None, [], {}, ""):
             fields[key] = value
     if fields:

@@ -50,7 +50,6 @@ NONE = "none"
 """What an option names where no column has the role."""
 TEXTS = "input prompt question query context output response answer completion text transcript"
 """The names of columns that hold what is judged."""
-_OF_PEOPLE = {"human", "annotator", "gold", "reviewer", "expert", "people", "person"}
 _WITHOUT_OPTION = ("epoch", "reasoning")
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
@@ -296,6 +295,7 @@ def words_of(column: str) -> set[str]:
     return {*re.split(r"[^a-z]+", column.casefold())}
 
 
+_OF_PEOPLE = words_of("human annotator gold reviewer expert people person")
 # Scores and grades may be of anybody, and a label is what is asked about.
 _OF_A_JUDGE = words_of(ROLES["verdict"]) - {"score", "grade", "label"}
 

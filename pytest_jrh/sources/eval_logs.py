@@ -41,8 +41,7 @@ _REFERENCE = re.compile(rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"')
 _NO_NUMBER = re.compile(rb"\b(?:NaN|Infinity)\b")
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.
-_FIELDS_OF_RUNS = {"id", "epoch", "input", "target", "messages", "metadata"}
-_FIELDS_OF_RUNS |= {"attachments", "transcript"}
+_FIELDS_OF_RUNS = "id epoch input target messages metadata attachments transcript"
 
 
 class EvalLog(Source):
@@ -105,7 +104,7 @@ class EvalLog(Source):
         try:
             data = self._stored(key)
             if not with_raw:
-                data = {name: data[name] for name in data.keys() & _FIELDS_OF_RUNS}
+                data = {name: data[name] for name in data.keys() & _FIELDS_OF_RUNS.split()}
             data, changed = storable(data)
             if with_raw or not is_plain(data):
                 raw = self._as_inspect_reads(data)

@@ -312,9 +312,7 @@ def clusters_by(
         value = at(metadata, pointer)
         if isinstance(value, dict | list):
             raise InputError(several_values(value, cluster_key, config_key))
-        clusters[key] = None
-        if value is not None:
-            clusters[key] = short_text(value) or None
+        clusters[key] = None if value is None else short_text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
         message = f"got {shown(cluster_key)}, which no case has in its metadata; the fields are "
@@ -368,14 +366,9 @@ def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
 def at(value: Any, pointer: str) -> Any:
     """The value at a pointer, None where nothing is there; the empty pointer is the whole value."""
     for name in names_in(pointer):
-        # An index has no sign and no leading zero.
-        is_index = isinstance(value, list | tuple) and name.isdecimal() and str(int(name)) == name
-        if isinstance(value, Mapping):
-            value = value.get(name)
-        elif is_index and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
+        if isinstance(value, list | tuple):
+            value = {str(index): item for index, item in enumerate(value)}
+        value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 

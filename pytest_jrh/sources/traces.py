@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ _NO_MESSAGES = (
 _DROPPED = (
     "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are lost"
 )
-LeftOut: TypeAlias = "dict[tuple[str, str], list[str]]"
+LeftOut: TypeAlias = "defaultdict[tuple[str, str], list[str]]"
 """By a noun and what is said of it, the names of what is left out."""
 
 
@@ -108,14 +108,14 @@ class _Span:
     before: list[_Turn] = field(default_factory=list)
     after: list[_Turn] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """What the span is called."""
+        return json_text(self.fields.get("name"))
+
     def first(self, names: Iterable[str]) -> Any:
         """The first of these attributes that says something."""
         return next(filter(None, map(self.fields.get, names)), None)
-
-
-def trace(value: Json) -> Conversation:
-    """A conversation of a trace."""
-    return Conversation(**value)
 
 
 def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) -> list[Json]:
@@ -165,18 +165,12 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
                 "opening": len(group[0].before) if group else 0,
             }
         )
-    _note(left_out, _BELOW, below)
-    _note(left_out, _REPEATED, repeated)
+    left_out[_BELOW] += (span.name for span in below)
+    left_out[_REPEATED] += (span.name for span in repeated)
     if not is_alone:
-        _note(left_out, _UNCALLED, [tool for tool in tools if not tool.is_called])
-        left_out.setdefault(_SEVERAL, []).append(f"{trace_id} ({len(groups)})")
+        left_out[_UNCALLED] += (tool.name for tool in tools if not tool.is_called)
+        left_out[_SEVERAL].append(f"{trace_id} ({len(groups)})")
     return conversations
-
-
-def _note(left_out: LeftOut, kind: tuple[str, str], spans: Iterable[_Span]) -> None:
-    names = left_out.setdefault(kind, [])
-    for span in spans:
-        names.append(json_text(span.fields.get("name")))
 
 
 def _spans_of(records: Sequence[Json]) -> dict[str, _Span]:
@@ -439,7 +433,7 @@ class Traces(Transcripts):
                         if "startTimeUnixNano" in record or record.get("traceId"):
                             begun = (file, line, list[Json]())
                             traces.setdefault(record["traceId"], begun)[2].append(record)
-        left_out: LeftOut = {}
+        left_out: LeftOut = defaultdict(list)
         self._conversations: list[bytes] = []
         for trace_id, (self._file, line, records) in traces.items():
             with self._damage(line):
@@ -474,5 +468,9 @@ def _records(batch: Any) -> Iterator[Json]:
 
 
 TRACES = Form(
-    "OTLP trace", (*LINES, ".json"), trace, lambda head: bool(_FILE.match(head.text)), source=Traces
+    "OTLP trace",
+    (*LINES, ".json"),
+    lambda fields: Conversation(**fields),
+    lambda head: bool(_FILE.match(head.text)),
+    source=Traces,
 )

@@ -446,11 +446,11 @@ FILES_OF_A_TRIAL = (_TRAJECTORY, _RESULT)
 _SAYS_ATIF = re.compile(r'"\s*+:\s*+"ATIF-v|"steps"\s*+:\s*+\[\s*+\{\s*+"step_id"')
 _VERSION = re.compile(r"ATIF-v1\.[0-8]")
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
-_FIELDS_OF_STEPS_AND_RESULTS = {
-    *("step_id", "timestamp", "source", "model_name", "reasoning_effort", "message", "extra"),
-    *("reasoning_content", "tool_calls", "observation", "metrics", "is_copied_context"),
-    *("llm_call_count", "source_call_id", "content", "subagent_trajectory_ref"),
-}
+_FIELDS_OF_STEPS_AND_RESULTS = (
+    "step_id timestamp source model_name reasoning_effort message extra reasoning_content "
+    "tool_calls observation metrics is_copied_context llm_call_count source_call_id content "
+    "subagent_trajectory_ref"
+)
 _NAMES = ("trajectory_id", "trajectory_path", "session_id")
 _OF_A_TRIAL = ("trial_name", "task_name", "source")
 _OF_A_RUN = ("session_id", "trajectory_id", "notes", "final_metrics", "extra")
@@ -495,7 +495,7 @@ def _turns_of(step: Json) -> Iterator[Json]:
     """The messages of a step; raises what comes, where it is not as ATIF has it."""
     calls = step.get("tool_calls") or []
     results = (step.get("observation") or {}).get("results", [])
-    if unknown := {*step}.union(*results) - _FIELDS_OF_STEPS_AND_RESULTS:
+    if unknown := {*step}.union(*results).difference(_FIELDS_OF_STEPS_AND_RESULTS.split()):
         raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
     role, content = _ROLES[step["source"]], _chat_content(step["message"])
     names, tool_calls = {}, []

@@ -29,14 +29,14 @@ from pytest_jrh.sources.results.scores import quoted
 
 NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
-_CONFIDENCES = {"confidence", "confident", "certainty", "conf"}
+_CONFIDENCES = words_of("confidence confident certainty conf")
 _LONGEST_WORD = 80
 # No name of a person, as these begin with no blank.
 _SETTLED = f" {SETTLED}"
 NO_VALUES = ("", "nan", "null", "none")
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 # What turns a name, and what it is no good to succeed in.
-_NEGATIONS = {"not", "no", "non", "never", "un", "attack", "jailbreak", "injection", "exploit"}
+_NEGATIONS = words_of("not no non never un attack jailbreak injection exploit")
 
 
 class Verdict(NamedTuple):

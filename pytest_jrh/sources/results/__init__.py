@@ -487,7 +487,7 @@ def read_results(values: Sequence[Any], lines: Sequence[int], file: str) -> Resu
     return None
 
 
-_NEXT = ("nextcursor", "nextpagetoken", "nextpage", "nexturl", "cursor", "hasmore")
+_NEXT = "nextcursor nextpagetoken nextpage nexturl cursor hasmore"
 
 
 def _further_pages(document: Entry) -> str:
@@ -502,7 +502,7 @@ def _further_pages(document: Entry) -> str:
         page, pages = values.get("page"), values.get("totalpages")
         if isinstance(pages, int) and pages > 1:
             return f"page {shown(page)} of {pages}"
-        for name in _NEXT:
+        for name in _NEXT.split():
             if values.get(name):
                 return "it names a next one"
     return ""
