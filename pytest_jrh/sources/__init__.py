@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -569,7 +570,12 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
         if not path.is_dir() or form_of(path) is TRIAL:
             files.setdefault(os.path.realpath(path), path)
             continue
-        inside = _inside(path)
+        try:
+            inside = [*islice(_inside(path), MOST_FILES + 1)]
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", error.filename) from None
+        if len(inside) > MOST_FILES:
+            raise InputError(f"holds more than {MOST_FILES:,} files with transcripts", str(path))
         left_out = []
         for file in inside:
             if file.is_dir() or _has_transcripts(file):
@@ -587,34 +593,18 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
     return tuple(files.values()), tuple(notices)
 
 
-def _inside(folder: Path) -> list[Path]:
-    """The files and trials below a folder, in order."""
-
-    def cannot(error: OSError) -> None:
-        raise InputError(f"cannot be read: {error.strerror or error}", error.filename)
-
-    transcripts = []
-    for parent, folders, names in os.walk(folder, onerror=cannot):
-        has_trials, walked = False, []
-        for name in folders:
-            inner = Path(parent, name)
-            if name.startswith("."):
-                continue
-            if not inner.is_symlink() and form_of(inner) is TRIAL:
-                transcripts.append(inner)
-                has_trials = True
-            else:
-                walked.append(name)
-        # `os.walk` goes into those that are left.
-        folders[:] = walked
-        for name in names:
-            file = Path(parent, name)
-            is_harbors = has_trials and name in HARBORS_FILES
-            if name.startswith(".") or is_harbors or file.suffix.lower() not in suffixes():
-                continue
-            # A link that leads nowhere is a log that is missing.
-            if file.is_file() or not file.exists():
-                transcripts.append(file)
-        if len(transcripts) > MOST_FILES:
-            raise InputError(f"holds more than {MOST_FILES:,} files with transcripts", str(folder))
-    return sorted(transcripts)
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files and trials below a folder, in order; raises `OSError` as it comes."""
+    shown = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    folders = [path for path in shown if path.is_dir() and not path.is_symlink()]
+    trials = {path for path in folders if form_of(path) is TRIAL}
+    for path in shown:
+        if path in trials:
+            yield path
+        elif path.is_dir() and not path.is_symlink():
+            yield from _inside(path)
+        # A link that leads nowhere is a log that is missing.
+        elif path.is_file() or not path.exists():
+            is_harbors = trials and path.name in HARBORS_FILES
+            if path.suffix.lower() in suffixes() and not is_harbors:
+                yield path

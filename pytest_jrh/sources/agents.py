@@ -251,7 +251,7 @@ _CLAUDE_IDS = ("sessionId", "session_id", "agentId")
 
 def is_claude_code(head: Head) -> bool:
     """Whether one of the first lines is of Claude Code."""
-    for line in head.lines:
+    for line in head.first_objects if head.is_lines else ():
         if isinstance(line.get("type"), str) and (line.keys() & _KEYS or line["type"] == _SNAPSHOT):
             return True
     return False
@@ -364,9 +364,9 @@ _CODEX_METADATA = ("cwd", "originator", "cli_version", "model_provider")
 
 def is_codex(head: Head) -> bool:
     """Whether one of the first lines is of Codex."""
-    return any(
+    return head.is_lines and any(
         line.get("type") in _WITH_PAYLOAD.split() and isinstance(line.get("payload"), dict)
-        for line in head.lines
+        for line in head.first_objects
     )
 
 

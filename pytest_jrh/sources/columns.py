@@ -135,7 +135,7 @@ class Columns(NamedTuple):
     @property
     def used(self) -> set[str]:
         """The columns that are taken for something."""
-        return {*self.taken().values(), *self.labels, *self.verdicts, *self.by}
+        return {*self.texts, *self.by, self.weight}
 
 
 def refuse_missing(
@@ -184,11 +184,10 @@ def choose_columns(
     possible = {*table.columns, ""}
     assigned = [(role, column) for role, column in named if column in possible]
     _refuse_two_roles(table, assigned)
-    options = dict(assigned)
-    verdicts = [column for role, column in assigned if role == "verdict"]
-    labels = [column for role, column in assigned if role == "label"]
-    by = [column for role, column in assigned if role == "by"]
-    chosen = {role: column for role, column in assigned if role not in ("verdict", "by")}
+    options = grouped(assigned)
+    verdicts, labels = options.pop("verdict", []), options.get("label", [])
+    by = filter(None, options.pop("by", []))
+    chosen = {role: columns[-1] for role, columns in options.items()}
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
         chosen.setdefault("judge", "judge")
@@ -213,7 +212,7 @@ def choose_columns(
             chosen["cluster"] = _cluster(table, taken(), chosen["case"])
         if not verdicts:
             verdicts = [*filter(None, [only_column(table, "verdict", taken())])]
-    asks_for_judges = verdicts or table.results or {"judge", "repeat", "baseline"} & {*options}
+    asks_for_judges = verdicts or table.results or options.keys() & {"judge", "repeat", "baseline"}
     if is_alone and not asks_for_judges and (chosen["annotator"] or len(labels) > 1):
         needed = ("label",)
     for role, column in (("verdict", "".join(verdicts)), ("label", chosen["label"])):
@@ -228,7 +227,7 @@ def choose_columns(
             raise table.error(message, hint)
     is_said = "label" in options or table.results is not None
     if "label" in needed and not is_said:
-        guessed = [] if "verdict" in options else verdicts
+        guessed = [] if "verdict" in dict(assigned) else verdicts
         _refuse_unknown_people(table, chosen["label"], guessed, is_beside="verdict" in needed)
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
@@ -239,10 +238,9 @@ def choose_columns(
     if not is_said and not _by_people(table, chosen["label"], chosen["annotator"]):
         chosen["guessed_label"] = chosen["label"]
     texts = {column: table.texts(column) for column in {"", *taken()}}
-    labels = labels or [chosen["label"]]
-    del chosen["label"]
+    label = chosen.pop("label")
     return Columns(
-        texts, tuple(filter(None, labels)), tuple(verdicts), by=tuple(filter(None, by)), **chosen
+        texts, tuple(filter(None, labels or [label])), tuple(verdicts), by=tuple(by), **chosen
     )
 
 
@@ -421,18 +419,19 @@ def _of_these_texts(labels: Table, table: Table, case: str) -> Table:
 
     Raises `InputError` where no label is left.
     """
-    digests: dict[tuple[str, ...], Mapping[str, Sequence[str]]] = {}
+    digests: dict[str, Mapping[str, Sequence[str]]] = {}
     are_kept = []
     for case_id, digest in labels.cells("case_id", "digest"):
-        columns = tuple(digest.split("|")[:-1])
-        if columns not in digests:
-            digests[columns] = {}
+        names, _, _ = digest.rpartition("|")
+        columns = names.split("|")
+        if names not in digests:
+            digests[names] = {}
             # Beside verdicts there may be no text.
-            if columns and {*columns} <= table.columns.keys():
+            if names and {*columns} <= table.columns.keys():
                 # A case has a text in each epoch.
                 texts = zip(table.texts(case), text_digests(table, columns), strict=True)
-                digests[columns] = grouped(texts)
-        are_kept.append(digest in digests[columns].get(case_id, (digest,)))
+                digests[names] = grouped(texts)
+        are_kept.append(digest in digests[names].get(case_id, (digest,)))
     if not any(are_kept):
         message = f"every label is of another text than its case has in {table.file}"
         files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
@@ -503,17 +502,11 @@ def texts_to_label(
     rubric_ids = columns_named(table, "rubric_id")
     rubric = rubric_ids[0] if rubric_ids else only_column(table, "rubric", text_columns)
     case = case or case_column(table, text_columns, [epoch, rubric])
-    for role, names in (
-        ("case", [case]),
-        ("text", text_columns or [""]),
-        ("by", filter(None, [by])),
-    ):
-        for name in names:
-            if name not in table.columns:
-                column = name or "is known"
-                message = f"no column {column}; its columns are {listed(table.columns)}"
-                hint = f"name it: --{role} COL"
-                raise InputError(message, table.file, key=f"--{role}", hint=hint)
+    needed = [("case", case), *(("text", name) for name in text_columns or [""])]
+    for role, name in [*needed, ("by", by)] if by else needed:
+        if name not in table.columns:
+            message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
+            raise InputError(message, table.file, key=f"--{role}", hint=f"name it: --{role} COL")
     digests = text_digests(table, text_columns)
     columns = (case, rubric, epoch, "rubric_text", by)
     for row, (*of_case, rubric_text, word) in enumerate(table.cells(*columns)):
@@ -523,11 +516,10 @@ def texts_to_label(
 
 def texts_of_row(table: Table, columns: Iterable[str], row: int) -> Sequence[Message]:
     """The texts of a row, each as a turn whose role is its column."""
-    turns = []
-    for name in columns:
-        if text := as_text(table.columns[name][row]):
-            turns.append({"role": name, "content": text, "id": COLUMN_ID})
-    return turns
+    texts = {name: as_text(table.columns[name][row]) for name in columns}
+    return [
+        {"role": name, "content": text, "id": COLUMN_ID} for name, text in texts.items() if text
+    ]
 
 
 def text_digests(table: Table, columns: Sequence[str]) -> list[str]:

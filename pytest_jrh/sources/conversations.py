@@ -355,11 +355,8 @@ _ITEMS = re.compile(r'"(?:input|output)"\s*+:\s*+\[')
 
 def _is_response(head: Head) -> bool:
     """Whether a file is a response, or items of OpenAI's Responses API, in a list or in lines."""
-    first = head.first_item
-    if any(line.get("type") in ITEM_TYPES for line in head.lines):
+    if any(item.get("type") in ITEM_TYPES for item in head.first_objects):
         return True
-    if isinstance(first, dict):
-        return "messages" not in first and first.get("type") in ITEM_TYPES
     if head.is_lines or not head.text.startswith("{") or head.is_inspect_log:
         return False
     has_items = '"role"' in head.text and _ITEMS.search(head.text)
@@ -367,10 +364,9 @@ def _is_response(head: Head) -> bool:
 
 
 def _is_list_of_messages(head: Head) -> bool:
-    first = head.first_item
-    if not isinstance(first, dict) or "messages" in first:
+    if not head.begins_list or not head.first_objects:
         return False
-    return first.keys() >= {"role", "content"}
+    return head.first_objects[0].keys() >= {"role", "content"}
 
 
 _SUFFIXES = (*LINES, ".json")

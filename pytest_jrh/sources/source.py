@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import IO, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.core import frozen
@@ -414,41 +415,32 @@ class Head:
         return read_head(self.path).lstrip()
 
     @cached_property
-    def lines(self) -> list[Json]:
-        """The first objects of JSON lines that are no conversations; none of another file."""
+    def first_objects(self) -> list[Json]:
+        """The first objects of JSON lines, or the first one of a JSON list, that are no
+        conversations.
+        """
         values: list[Json] = []
-        if not self.is_lines:
-            return values
         with contextlib.suppress(DamagedError, OSError), self.path.open("rb") as file:
-            for _ in range(_LOOKED_AT):
-                line = file.readline(_LONGEST_LOOKED_AT)
-                value = {}
-                if line.strip():
-                    value = parsed(line)
-                if not line or not isinstance(value, dict) or "messages" in value:
+            for data in islice(self._items(file), _LOOKED_AT):
+                value = parsed(data)
+                if not isinstance(value, dict) or "messages" in value:
                     break
                 values.append(value)
         return values
+
+    def _items(self, file: IO[bytes]) -> Iterator[bytes]:
+        if self.is_lines:
+            lines = iter(lambda: file.readline(_LONGEST_LOOKED_AT), b"")
+            yield from filter(bytes.strip, lines)
+        elif self.begins_list:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                start, end = next(elements(data), (0, 0))
+                yield data[start : min(end, start + _LONGEST_LOOKED_AT)]
 
     @property
     def begins_list(self) -> bool:
         """Whether it begins like a JSON list, and is none of JSON lines."""
         return self.text.startswith("[") and not self.is_lines
-
-    @cached_property
-    def first_item(self) -> Any:
-        """The first item of a JSON list; None where there is none, or it is damaged."""
-        if not self.begins_list:
-            return None
-        with (
-            contextlib.suppress(DamagedError, OSError),
-            self.path.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            start, end = next(elements(data), (0, 0))
-            if end - start <= _LONGEST_LOOKED_AT:
-                return parsed(data[start:end])
-        return None
 
     @property
     def is_inspect_log(self) -> bool:

@@ -67,36 +67,28 @@ def read_table(
     is_csv = not start.startswith(("[", "{"))
     # What people quote of runs may hold keys.
     redactor = Redactor(secrets_of(os.environ))
-    table = Table(file, [], {})
-    lines: list[int] = []
-    values = []
     if is_csv:
         table = _csv_table(text, file, redactor, problems)
-        lines += table.lines
         # What a tool writes has the same columns in all rows.
-        values = [*islice(_rows_of(table), _LOOKED_AT)]
+        rows = [*islice(_rows_of(table), _LOOKED_AT)]
     else:
-        for line, value in _json_rows(text, file, redactor, problems, is_document=is_document):
-            lines.append(line)
-            values.append(value)
+        rows = [*_json_rows(text, file, redactor, problems, is_document=is_document)]
     if problems:
         first = first_problems(problems, file)
         if len(problems) > _MOST_COUNTED:
             first.append(Problem("what follows was not read", file))
         raise InputError(first)
     # The entries of one document are in a list of it.
-    numbers = [] if is_document or len(values) == 1 else lines
-    results = read_results(values, numbers, file)
+    is_one = is_document or len(rows) == 1
+    results = read_results(rows, file, is_document=is_one)
     if results is not None:
         if is_csv:
-            results = read_results([*_rows_of(table)], numbers, file) or results
+            results = read_results([*_rows_of(table)], file, is_document=is_one) or results
         entries, notices = results.rows(roles, needed)
         return table_of(entries, file, results.path, results, notices)
-    if not values:
+    if not rows:
         raise InputError("has no row below the names of the columns", file)
-    if is_csv:
-        return table
-    return table_of(zip(lines, values, strict=True), file, "" if is_document else None)
+    return table if is_csv else table_of(rows, file, "" if is_document else None)
 
 
 def table_of(
@@ -130,10 +122,10 @@ def refuse_too_many(names: Collection[str], lines: Sequence[int], file: str) -> 
         raise InputError(message, file, lines[-1], hint="leave out columns")
 
 
-def _rows_of(table: Table) -> Iterator[Fields]:
-    """The rows of a table as mappings."""
-    for row in range(len(table.lines)):
-        yield {name: column[row] for name, column in table.columns.items()}
+def _rows_of(table: Table) -> Iterator[tuple[int, Fields]]:
+    """The rows of a table as mappings, with their lines."""
+    for row, line in enumerate(table.lines):
+        yield line, {name: column[row] for name, column in table.columns.items()}
 
 
 def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]) -> Table:
@@ -145,7 +137,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
     reader = csv.reader(lines_of_text, delimiter=separator, strict=True)
     names: list[str] = []
     columns: list[list[str | None]] = []
-    different: dict[str, str] = {}
+    different: dict[str | None, str | None] = {}
     lines = []
     line = 1
     try:
@@ -166,20 +158,21 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                 lines.append(line)
                 refuse_too_many(names, lines, file)
                 for column, cell in zip_longest(columns, cells):
-                    column.append(None if cell is None else different.setdefault(cell, cell))
+                    column.append(different.setdefault(cell, cell))
             line = reader.line_num + 1
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
         problems.append(Problem(message, file, reader.line_num))
     texts = []
     for cell in different:
-        texts.append(redactor.text(cell.removeprefix("'") if _GUARDED.match(cell) else cell))
+        is_guarded = cell and _GUARDED.match(cell)
+        texts.append(cell and redactor.text(cell.removeprefix("'") if is_guarded else cell))
     # All at once: each call leaves some memory behind.
     different = dict(zip(different, storable(texts)[0], strict=True))
     of_names = {}
     for name, column in zip(names, columns, strict=True):
         if name:
-            of_names[name] = [None if cell is None else different[cell] for cell in column]
+            of_names[name] = [*map(different.get, column)]
     return Table(file, lines, of_names)
 
 

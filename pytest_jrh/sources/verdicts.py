@@ -273,14 +273,13 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     for row, split in enumerate(table.texts("split")):
         if split.casefold() == SETTLED:
             annotators[row] = _SETTLED
-    of_people: list[tuple[str, Sequence[str]]] = []
-    for name in columns.labels:
-        is_alone = len(columns.labels) == 1
-        of_people.append((name, annotators if is_alone else [name] * len(table.lines)))
+    people: dict[str, Sequence[str]] = dict.fromkeys(columns.labels, annotators)
+    if len(columns.labels) > 1:
+        people = {name: [name] * len(table.lines) for name in columns.labels}
     if columns.settled:
-        of_people.append((columns.settled, [_SETTLED] * len(table.lines)))
+        people[columns.settled] = [_SETTLED] * len(table.lines)
     labels = {}
-    for name, _ in of_people:
+    for name in people:
         labels[name] = values.read(table, name, texts[name], problems, is_verdict=False)
     verdicts = {}
     for name in filter(None, (*columns.verdicts, columns.baseline)):
@@ -296,16 +295,16 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         if case is None:
             case = cases[key] = TableCase(key, row, clusters[row] or None)
         is_one_more_vote = annotators[row] not in {"", *case.votes}
-        for name, people in of_people:
+        for name, of_rows in people.items():
             label = labels[name][row]
-            if label is None or case.votes.setdefault(people[row], label.score) == label.score:
+            if label is None or case.votes.setdefault(of_rows[row], label.score) == label.score:
                 continue
             message = f"the label of the case {shown(key.case)} is another one above"
             hint = "give a case one label of each person, whom a column annotator names"
             problems.append(Problem(message, table.file, line, name, hint))
         for column, of_column in verdicts.items():
             judge, verdict = column, of_column[row]
-            if verdict is not None and verdict.score is None:
+            if verdict == Verdict(None):
                 # What is no verdict is as a cell that is empty.
                 verdict = None
             if columns.judge and column != columns.baseline:

@@ -457,16 +457,19 @@ FORMS = (
 )
 
 
-def read_results(values: Sequence[Any], lines: Sequence[int], file: str) -> Results | None:
-    """The results in the values of a file: its lines with their numbers, or one document.
+def read_results(
+    rows: Sequence[tuple[int, Any]], file: str, *, is_document: bool
+) -> Results | None:
+    """The results in the rows of a file, which are its lines, or entries of one document.
 
     None where they are of no form. Raises `InputError` for an entry that is there twice.
     """
+    lines, values = [line for line, _ in rows], [value for _, value in rows]
     for form in FORMS:
         path, entries = _entries(values, form.lists)
         if any(map(form.is_entry, mappings(entries))):
-            numbers = lines or range(1, len(entries) + 1)
-            results = Results(form.tool, file, None if lines else path, numbers)
+            numbers = range(1, len(entries) + 1) if is_document else lines
+            results = Results(form.tool, file, path if is_document else None, numbers)
             if path and (further_pages := _further_pages(values[0])):
                 remark = f"This file is one page of {form.tool}'s answer: {further_pages}."
                 results.remarks.append(remark)
