@@ -43,7 +43,7 @@ from pytest_jrh.sources.source import (
     changed_note,
     top_field,
 )
-from pytest_jrh.sources.tables import read_table
+from pytest_jrh.sources.tables import read_table, rows_of
 
 PARTS: Mapping[str, str] = {
     "messages": PART_NAMES["request"],
@@ -186,8 +186,7 @@ class Answers(Source):
         self._empty: dict[RunKey, str] = {}
         equal = 0
         of_results = table.results is not None
-        for number, line in enumerate(table.lines):
-            row = {name: column[number] for name, column in table.columns.items()}
+        for number, (line, row) in enumerate(rows_of(table)):
             id_ = as_text(row.get("case_id") if of_results else self._part(row, "id"))
             if self._places.get("id") == ROW_NUMBER:
                 id_ = str(number)

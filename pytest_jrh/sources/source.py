@@ -59,9 +59,7 @@ def written_time(written: Any) -> datetime:
         time = datetime.fromisoformat(written)
     except (TypeError, ValueError):
         return NOT_SAID
-    if time.tzinfo is None:
-        return time.replace(tzinfo=UTC)
-    return time
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def changed_note(changed: int) -> tuple[str, ...]:
@@ -380,9 +378,7 @@ def names_in(pointer: str) -> list[str]:
 
 def as_pointer(key: str) -> str:
     """The name of a field as a pointer to it; a pointer stays as it is."""
-    if key.startswith("/"):
-        return key
-    return pointer_to(key)
+    return key if key.startswith("/") else pointer_to(key)
 
 
 LINES = (".jsonl", ".ndjson")
@@ -392,6 +388,7 @@ _LOOKED_AT = 20
 _LONGEST_LOOKED_AT = 2**20
 # All up to the next bracket that is in no string.
 BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
+_BEGIN = re.compile(rb"(?:%b)?\s*+\[" % BOM)
 _COMMA = re.compile(rb"\s*+,\s*+")
 _BLANK = re.compile(rb"\s*+")
 # The first "version" is the only one that is tried, or a hostile head would take seconds.
@@ -453,12 +450,8 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
 
     Raises DamagedError for brackets that do not match, and other values between the items.
     """
-    begin = 0
-    if data[: len(BOM)] == BOM:
-        begin = len(BOM)
-    blank = _BLANK.match(data, begin)
-    bracket = BRACKET.match(data)
-    if blank is None or bracket is None or bracket[1] != b"[" or bracket.start(1) != blank.end():
+    bracket = _BEGIN.match(data)
+    if bracket is None:
         raise DamagedError("it does not begin with [")
     depth, start, at = 1, 0, bracket.end()
     edge, between = at, _BLANK

@@ -13,7 +13,15 @@ from dataclasses import replace
 from itertools import islice, zip_longest
 from pathlib import Path
 
-from pytest_jrh.core.documents import DamagedError, Fields, parsed, printable, read_text, shown
+from pytest_jrh.core.documents import (
+    DamagedError,
+    Fields,
+    Json,
+    parsed,
+    printable,
+    read_text,
+    shown,
+)
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.transcript import storable
@@ -70,7 +78,7 @@ def read_table(
     if is_csv:
         table = _csv_table(text, file, redactor, problems)
         # What a tool writes has the same columns in all rows.
-        rows = [*islice(_rows_of(table), _LOOKED_AT)]
+        rows = [*islice(rows_of(table), _LOOKED_AT)]
     else:
         rows = [*_json_rows(text, file, redactor, problems, is_document=is_document)]
     if problems:
@@ -83,7 +91,7 @@ def read_table(
     results = read_results(rows, file, is_document=is_one)
     if results is not None:
         if is_csv:
-            results = read_results([*_rows_of(table)], file, is_document=is_one) or results
+            results = read_results([*rows_of(table)], file, is_document=is_one) or results
         entries, notices = results.rows(roles, needed)
         return table_of(entries, file, results.path, results, notices)
     if not rows:
@@ -122,7 +130,7 @@ def refuse_too_many(names: Collection[str], lines: Sequence[int], file: str) -> 
         raise InputError(message, file, lines[-1], hint="leave out columns")
 
 
-def _rows_of(table: Table) -> Iterator[tuple[int, Fields]]:
+def rows_of(table: Table) -> Iterator[tuple[int, Json]]:
     """The rows of a table as mappings, with their lines."""
     for row, line in enumerate(table.lines):
         yield line, {name: column[row] for name, column in table.columns.items()}

@@ -19,7 +19,7 @@ from pytest_jrh.core.documents import DamagedError, Json, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import media_in, message_text
-from pytest_jrh.sources.chat import json_text, read_message, read_messages
+from pytest_jrh.sources.chat import fields_of, json_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
 from pytest_jrh.sources.transcripts import (
     Item,
@@ -374,13 +374,8 @@ def _turns(span: _Span, names: Iterable[str], role: str | None = None) -> list[_
                 if calls:
                     # Some have calls in both places.
                     content = [part for part in content if part["type"] != "tool_use"]
-            message = {
-                "tool_call_id": entry.get("tool_call_id"),
-                "name": entry.get("name"),
-                "tool_calls": calls,
-                "role": entry.get("role", role),
-                "content": content,
-            }
+            message = {"role": role, **fields_of(entry, ("role", "tool_call_id", "name"))}
+            message |= {"tool_calls": calls, "content": content}
             turns.append(_Turn(message, keys_of(message)))
     return turns
 
