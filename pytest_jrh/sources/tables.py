@@ -78,7 +78,7 @@ def read_table(
     if is_csv:
         table = _csv_table(text, file, redactor, problems)
         # What a tool writes has the same columns in all rows.
-        rows = [*islice(rows_of(table), _LOOKED_AT)]
+        rows: list[tuple[int, Fields]] = [*islice(rows_of(table), _LOOKED_AT)]
     else:
         rows = [*_json_rows(text, file, redactor, problems, is_document=is_document)]
     if problems:
