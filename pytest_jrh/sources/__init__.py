@@ -155,14 +155,10 @@ def files_in(log: Path) -> tuple[Path, ...]:
 
     Raises InputError for a folder without transcripts.
     """
-    files = []
+    files: list[Path] = []
     for file in find_files([log])[0]:
-        if not file.is_dir():
-            files.append(file)
-            continue
-        for name in FILES_OF_A_TRIAL:
-            if (file / name).is_file():
-                files.append(file / name)
+        parts = [file / name for name in FILES_OF_A_TRIAL] if file.is_dir() else [file]
+        files += filter(Path.is_file, parts)
     return tuple(files)
 
 
@@ -369,7 +365,7 @@ class Joined(Source):
         """Read a run of the file that it is in."""
         (number, id_there, _), _ = self._rows[run_id, epoch]
         run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
-        return (run if id_there == run_id else replace(run, run_id=run_id)), raw
+        return replace(run, run_id=run_id), raw
 
     def notices(self) -> tuple[str, ...]:
         """What was found in all files so far."""
@@ -520,14 +516,13 @@ def _not_of_runs(file: Path) -> Problem | None:
     """Say what a file is that could not be read, where it is none of runs at all."""
     if not file.is_file():
         return None
-    with file.open("rb") as opened:
+    head, suffix, problem = b"", file.suffix.lower(), None
+    with contextlib.suppress(OSError), file.open("rb") as opened:
         head = opened.read(LONGEST_HEAD)
     # A log of Inspect is an archive, and its reader says what is wrong with one.
-    is_log = head.startswith(b"PK") and file.suffix.lower() == ".eval"
-    problem = None
-    if not is_log:
+    if suffix != ".eval" or not head.startswith(b"PK"):
         problem = other_kind(head, str(file))
-    if problem is None and file.suffix.lower() not in suffixes():
+    if problem is None and suffix not in suffixes():
         name = shlex.quote(str(file))
         hint = f"files of runs end in {', '.join(suffixes())}; of a table make labels, or figures: "
         hint += f"python -m pytest_jrh label {name}, python -m pytest_jrh check {name}"

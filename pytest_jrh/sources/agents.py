@@ -161,10 +161,8 @@ class _Reader:
 
 def _id_of(item: Json) -> str | None:
     """The id of a call, of itself or of its result."""
-    for key in ("call_id", "approval_request_id", "id"):
-        if item.get(key) is not None:
-            return json_text(item[key])
-    return None
+    ids = fields_of(item, ("call_id", "approval_request_id", "id"))
+    return json_text(next(iter(ids.values()), None)) or None
 
 
 def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:

@@ -25,7 +25,16 @@ from pytest_jrh.core.documents import DamagedError, Fields, Json, printable, sho
 from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
-from pytest_jrh.sources.source import RunFields, Source, Thread, changed_note, refused, written_time
+from pytest_jrh.sources.source import (
+    RunFields,
+    Source,
+    Thread,
+    at,
+    changed_note,
+    mapping,
+    refused,
+    written_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,12 +81,11 @@ class EvalLog(Source):
             # What is damaged has nothing, as its cases will say.
             with contextlib.suppress(DamagedError):
                 sample = self._stored(key)
-            metadata, scores = sample.get("metadata"), sample.get("scores")
             values = {}
-            for name, score in scores.items() if isinstance(scores, dict) else ():
-                if isinstance(score, dict) and "value" in score:
+            for name, score in mapping(sample.get("scores")).items():
+                if "value" in mapping(score):
                     values[name] = score["value"]
-            yield RunFields(key, metadata if isinstance(metadata, dict) else {}, values)
+            yield RunFields(key, mapping(sample.get("metadata")), values)
 
     def threads(self) -> dict[RunKey, Thread]:
         """See `Source`: by their uuids, which they keep in a retry of the log."""
@@ -212,7 +220,7 @@ class EvalLog(Source):
             raise DamagedError(f"{name}: {error or type(error).__name__}", _HINT) from error
 
     def _by_key(self, samples: Any) -> dict[RunKey, Json]:
-        if not isinstance(self._header, dict) or not isinstance(self._header.get("eval"), dict):
+        if not isinstance(at(self._header, "/eval"), dict):
             raise DamagedError(
                 "it has no header with `eval`",
                 "conversations are one with `messages`, or a list of them, in a .json file, or "
@@ -227,7 +235,7 @@ class EvalLog(Source):
             raise DamagedError(f"its samples are {shown(samples)}; must be a list")
         rows: dict[RunKey, Json] = {}
         for number, row in enumerate(samples, start=1):
-            name, epoch = (row.get("id"), row.get("epoch")) if isinstance(row, dict) else (None, 0)
+            name, epoch = at(row, "/id"), at(row, "/epoch")
             if type(name) not in (int, str) or type(epoch) is not int:
                 has = f"has the id {shown(name)} and the epoch {shown(epoch)}"
                 raise DamagedError(f"sample {number} {has}")

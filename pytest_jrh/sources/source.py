@@ -355,11 +355,15 @@ def short_text(value: str | float) -> str:
     return f"{text[: _LONGEST - _DIGEST - 1]}~{short_digest(text, _DIGEST)}"
 
 
+def mapping(value: object) -> Fields:
+    """A value where it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
     """The texts that an object has under the keys."""
-    if not isinstance(value, dict):
-        return {}
-    return {key: value[key] for key in keys if isinstance(value.get(key), str)}
+    fields = mapping(value)
+    return {key: fields[key] for key in keys if isinstance(fields.get(key), str)}
 
 
 def at(value: Any, pointer: str) -> Any:

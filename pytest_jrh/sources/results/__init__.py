@@ -28,14 +28,13 @@ from pytest_jrh.sources.results.scores import (
     Score,
     case_names,
     is_plain,
-    mapping,
     mappings,
     plain_fields,
     text,
     text_in,
     time_of,
 )
-from pytest_jrh.sources.source import at
+from pytest_jrh.sources.source import at, mapping
 
 
 @frozen

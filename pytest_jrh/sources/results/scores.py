@@ -12,13 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.source import NOT_SAID, as_pointer, at, written_time
+from pytest_jrh.sources.source import NOT_SAID, as_pointer, at, mapping, written_time
 
 Entry: TypeAlias = Fields
 """What a file says of a case, or a part of it."""
@@ -272,16 +273,15 @@ def _latest(scores: Sequence[Score]) -> list[Score]:
     """The scores without those that their judge replaced later. What tells no time, or the same, is
     a repeat.
     """
-    times: dict[tuple[str, ...], datetime] = {}
+    times: dict[Any, datetime] = {}
     for score in scores:
         key = _judgement(score)
         times[key] = max(score.time, times.get(key, NOT_SAID))
     return [score for score in scores if score.time == times[_judgement(score)]]
 
 
-def _judgement(score: Score) -> tuple[str, ...]:
-    """What a judge judges once, unless it does so again."""
-    return score.case, score.metric, score.by, score.scorer
+_judgement = attrgetter("case", "metric", "by", "scorer")
+"""What a judge judges once, unless it does so again."""
 
 
 def _label_rows(scores: Sequence[Score]) -> Iterator[NumberedRow]:
@@ -327,11 +327,6 @@ def text_in(entry: Entry, *names: str) -> str:
         if value := text(at(entry, as_pointer(name))):
             return value
     return ""
-
-
-def mapping(value: object) -> Entry:
-    """A value where it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def mappings(value: object) -> list[Entry]:
