@@ -26,16 +26,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, Item, turns_of, with_items_read
 from pytest_jrh.sources.chat import is_chat, json_text
-from pytest_jrh.sources.source import (
-    BRACKET,
-    LINES,
-    Conversation,
-    Form,
-    Head,
-    at,
-    names_in,
-    texts_in,
-)
+from pytest_jrh.sources.source import BRACKET, LINES, Conversation, Form, Head, at, names_in
 from pytest_jrh.sources.transcripts import Transcripts, keys_of
 
 KEY = "suite.format"
@@ -317,8 +308,9 @@ def _roles_of(items: Any) -> list[str]:
     """The roles, or the types, of the items in a list; none of what is no list of items."""
     roles = []
     for item in items if isinstance(items, list) else ():
-        fields = texts_in(item, ("type", "role"))
-        roles += [*fields.values()][-1:]
+        role = at(item, "/role") or at(item, "/type")
+        if isinstance(role, str):
+            roles.append(role)
     return roles
 
 
