@@ -21,7 +21,7 @@ from pytest_jrh.stats.classes import FALSE_ALARMS, PASSED_OVER, called
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
-from pytest_jrh.stats.statistics import Statistics, accuracy_of, bias_of
+from pytest_jrh.stats.statistics import Statistics, statistics_of
 from pytest_jrh.stats.verdicts import Rows, Verdicts
 from pytest_jrh.stats.weights import labels_for
 
@@ -93,18 +93,17 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
         yield _judges_table(session, judged)
     elif judged:
         section = judged[0]
-        compared = _compared(session, section)
-        rows = sorted(_section_rows(section, compared), key=lambda row: -row.worst)
-        total = _counts(_ALL, section, section.total, compared)
+        total = _counts(session, section, section.total, _ALL)
         # Of a case that is looked at again the headline says it all.
         is_alone = section.total.counts.n == 1 and session.decisions
         if bars or (section.total.counts.disagree and not is_alone):
-            first = "level" if section.scale.is_ordered else "rubric"
-            is_one_rubric_of_classes = len(rows) == 1 and section.scale.has_classes
-            if not is_one_rubric_of_classes:
+            rows = sorted(_section_rows(session, section), key=lambda row: -row.worst)
+            has_classes = section.scale.has_classes
+            if len(rows) != 1 or not has_classes:
+                first = "level" if section.scale.is_ordered else "rubric"
                 yield _counts_table(first, [*rows, total] if len(rows) > 1 else rows or [total])
-            if section.scale.has_classes:
-                of_classes = sorted(_class_rows(section, compared), key=lambda row: -row.worst)
+            if has_classes:
+                of_classes = sorted(_class_rows(session, section), key=lambda row: -row.worst)
                 yield _counts_table("class", of_classes)
         elif not is_alone:
             # Where nothing is wrong: `0 of 25 violations missed`.
@@ -122,12 +121,10 @@ def slice_tables(session: Session, suite: str) -> Iterator[Table]:
     """What is wrong by the values of each field that tells figures apart, the worst first."""
     judged = session.sections_of(suite)
     for section in judged:
-        compared = _compared(session, section)
         for key, of_key in session.slices[suite, section.judge].items():
             rows = []
             for statistics in of_key.rubrics:
-                of_slice = compared.shared(statistics.judged)
-                counts = _counts(statistics.name, section, statistics, of_slice, _MOST_CLASSES)
+                counts = _counts(session, section, statistics, statistics.name, _MOST_CLASSES)
                 rows.append(replace(counts, about=(suite, section.judge, "")))
             if section.total.counts.disagree:
                 first = f"{key} [{section.judge}]" if len(judged) > 1 else key
@@ -137,60 +134,51 @@ def slice_tables(session: Session, suite: str) -> Iterator[Table]:
                 yield replace(_counts_table(first, rows), most=_MOST_SLICES)
 
 
-def _compared(session: Session, section: figures.Section) -> Verdicts:
-    """The cases of a judge that are compared with the baseline."""
-    decision = session.decisions.get(section.suite)
+def _compared(session: Session, suite: str, judged: Verdicts) -> Verdicts:
+    """Those of some verdicts of a suite that are compared with the baseline."""
+    decision = session.decisions.get(suite)
     if decision is None or decision.comparison is None:
-        return session.verdicts.where(slice(0))
-    compared = decision.comparison.compared
-    return compared.where(compared.judge.equals(section.judge))
+        return judged.where(slice(0))
+    return decision.comparison.compared.shared(judged)
 
 
-def _section_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Counts]:
+def _section_rows(session: Session, section: figures.Section) -> Iterator[_Counts]:
     """The rubrics of a judge, or the levels of its scale."""
     if not section.scale.is_ordered:
         for statistics in section.rubrics:
-            of_rubric = compared.where(compared.rubric.equals(statistics.rubric))
-            yield _counts(statistics.name, section, statistics, of_rubric)
-        return
-    judged = section.total.judged
-    if any(judged.weight.names):
-        return
-    scores = section.total.matrices[section.scale.name].labels
-    about = (section.suite, section.judge, "")
-    for level, verdicts in sorted(judged.grouped("label").items()):
-        of_level = compared.where(compared.label.equals(level))
-        wrong = Share(accuracy_of(verdicts).complement(), _were_wrong(of_level))
-        shares = {section.scale.classes[0].mistakes: wrong}
-        name = NO_SUCH if level == NOT_APPLICABLE else f"level {level}"
-        yield _Counts(name, about, shares, bias_of(verdicts, scores))
+            yield _counts(session, section, statistics, statistics.name)
+    elif not any(section.total.judged.weight.names):
+        for level, verdicts in sorted(section.total.judged.grouped("label").items()):
+            name = NO_SUCH if level == NOT_APPLICABLE else f"level {level}"
+            yield _counts(session, section, statistics_of(verdicts), name)
 
 
-def _class_rows(section: figures.Section, compared: Verdicts) -> Iterator[_Counts]:
+def _class_rows(session: Session, section: figures.Section) -> Iterator[_Counts]:
     """The classes of a judge's scale."""
-    statistics, about = section.total, (section.suite, section.judge, "")
+    judged = section.total.judged
     for of_class in section.scale.classes:
-        wrong = statistics.mistakes(of_class)
-        is_of_class = statistics.judged.label.equals(of_class.answer)
-        answers = called(statistics.judged.where(is_of_class & statistics.judged.wrong))
+        wrong = section.total.mistakes(of_class)
+        cases = judged.where(judged.label.equals(of_class.answer))
+        answers = called(cases.where(cases.wrong))
         others = listed([f"{word} {number:,}" for word, number in answers.items()], _MOST_OTHERS)
-        of_cases = compared.where(compared.label.equals(of_class.answer))
-        shares = {"wrong": Share(wrong, _were_wrong(of_cases))}
+        before = _were_wrong(_compared(session, section.suite, cases))
         if wrong.n:
-            yield _Counts(one_line(of_class.word), about, shares, others=others or NONE)
+            name, about = one_line(of_class.word), (section.suite, section.judge, "")
+            yield _Counts(name, about, {"wrong": Share(wrong, before)}, others=others or NONE)
 
 
 def _counts(
-    name: str,
+    session: Session,
     section: figures.Section,
     statistics: Statistics,
-    compared: Verdicts,
+    name: str,
     most_classes: int = 0,
 ) -> _Counts:
     """What a judge gets wrong in these cases; of classes, where there are no more than so many, in
     the cases of each.
     """
     about = (section.suite, section.judge, statistics.rubric)
+    compared = _compared(session, section.suite, statistics.judged)
     scale = statistics.scale
     shares = {}
     classes = scale.classes
@@ -282,9 +270,8 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
 
     rows = []
     for section in sorted(judged, key=place):
-        compared = _compared(session, section)
         name = section.judge or section.label
-        rows.append(_counts(name, section, section.total, compared, _MOST_CLASSES))
+        rows.append(_counts(session, section, section.total, name, _MOST_CLASSES))
     return _counts_table("judge", rows)
 
 
