@@ -45,17 +45,6 @@ from pytest_jrh.reports.summary import compose
 from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
 
-
-class MarkdownReport(Report):
-    """What matters most, for a pull request or a step's summary."""
-
-    suffix = ".md"
-    variable = "GITHUB_STEP_SUMMARY"
-
-    def text(self, session: Session) -> str:
-        return session.redactor.text(markdown_report(session))
-
-
 LIMIT = 60_000
 FOLD = "How sure, and where it comes from"
 _RESERVED = 400
@@ -76,47 +65,56 @@ _WHOLE = 1_200
 _CONTEXT = 40
 
 
-def markdown_report(session: Session) -> str:
-    """The report in fewer than `LIMIT` bytes of UTF-8, cut at the end of its fold."""
-    summary = compose(session)
-    open_parts = [f"## {_MARKS[summary.word]}{prose(summary.title)}\n"]
-    if links := ci_links(session.page):
-        open_parts.append(" · ".join(f"[{title}]({url})" for title, url in links.items()) + "\n")
-    open_blocks = [*summary.answer]
-    if len(summary.headlines) == 1:
-        # It is the title.
-        del open_blocks[0]
-    folded = []
-    for doubt in summary.doubts:
-        if not is_warning(doubt):
-            folded.append(doubt)
-        elif isinstance(doubt, Cases):
-            # Outside of the fold a line is enough.
-            open_blocks.append(Sentence(doubt.in_a_line, "warning"))
-            folded.append(doubt)
-        else:
-            open_blocks.append(doubt)
-    open_parts += markdown_parts(open_blocks)
-    for step in summary.steps:
-        open_parts += (
-            _worst(step, session) if isinstance(step, ReadFirst) else markdown_parts([step])
-        )
-    text = "".join(f"{part}\n" for part in open_parts)
-    opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
-    room = LIMIT - _RESERVED - _size(text + opening + closing)
-    fold_parts = []
-    left_out = 0
-    for part in markdown_parts([*folded, *summary.details]):
-        room -= _size(part) + 1
-        if room < 0:
-            left_out += 1
-        else:
-            fold_parts.append(part)
-    if fold_parts:
-        text += opening + "\n".join(fold_parts) + closing
-    if left_out:
-        text += _CUT.format(lines=counted(left_out, "line"))
-    return text
+class MarkdownReport(Report):
+    """What matters most, for a pull request or a step's summary, in fewer than `LIMIT` bytes of
+    UTF-8, cut at the end of its fold.
+    """
+
+    suffix = ".md"
+    variable = "GITHUB_STEP_SUMMARY"
+
+    def text(self, session: Session) -> str:
+        summary = compose(session)
+        open_parts = [f"## {_MARKS[summary.word]}{prose(summary.title)}\n"]
+        if links := ci_links(session.page):
+            open_parts.append(
+                " · ".join(f"[{title}]({url})" for title, url in links.items()) + "\n"
+            )
+        open_blocks = [*summary.answer]
+        if len(summary.headlines) == 1:
+            # It is the title.
+            del open_blocks[0]
+        folded = []
+        for doubt in summary.doubts:
+            if not is_warning(doubt):
+                folded.append(doubt)
+            elif isinstance(doubt, Cases):
+                # Outside of the fold a line is enough.
+                open_blocks.append(Sentence(doubt.in_a_line, "warning"))
+                folded.append(doubt)
+            else:
+                open_blocks.append(doubt)
+        open_parts += markdown_parts(open_blocks)
+        for step in summary.steps:
+            open_parts += (
+                _worst(step, session) if isinstance(step, ReadFirst) else markdown_parts([step])
+            )
+        text = "".join(f"{part}\n" for part in open_parts)
+        opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
+        room = LIMIT - _RESERVED - _size(text + opening + closing)
+        fold_parts = []
+        left_out = 0
+        for part in markdown_parts([*folded, *summary.details]):
+            room -= _size(part) + 1
+            if room < 0:
+                left_out += 1
+            else:
+                fold_parts.append(part)
+        if fold_parts:
+            text += opening + "\n".join(fold_parts) + closing
+        if left_out:
+            text += _CUT.format(lines=counted(left_out, "line"))
+        return session.redactor.text(text)
 
 
 def _size(text: str) -> int:

@@ -165,13 +165,13 @@ def _distance(kind: tuple[Scale, int | None, int]) -> int:
     return abs(score - label)
 
 
-def worst_cases(session: Session, most: int = MOST_ON_PAGE) -> ReadFirst | None:
+def worst_cases(session: Session) -> ReadFirst | None:
     """The cases to read first, one of a panel once; None where no verdict is wrong."""
     worst = worst_verdicts(session)
     of_cases = worst.places("made").values()
     cases: list[WorstCase] = []
     parts: list[tuple[str, str]] = []
-    for places in islice(of_cases, most):
+    for places in islice(of_cases, MOST_ON_PAGE):
         results = session.results_in(worst.where(places))
         parts = parts if cases else asked_and_answered(session.messages(results[0]))
         cases.append(_worst_case(session, results))

@@ -29,10 +29,9 @@ from pytest_jrh.reports.blocks import (
     is_warning,
 )
 from pytest_jrh.reports.case_facts import part_line
-from pytest_jrh.reports.next_step import worst_cases
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Session, spending_text
-from pytest_jrh.reports.summary import Summary, compose
+from pytest_jrh.reports.summary import compose
 from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE
 
@@ -58,41 +57,38 @@ _MOST_RUNS = 8
 
 
 class TerminalReport(Report):
-    """The answer, at the very end of a session, and with `-v` what it rests on."""
+    """The answer and what makes it doubtful, at the very end of a session: with `-v` all that it
+    rests on above it, and with `-q` the words about the suites. The last line says where the report
+    is, and what the session has cost.
+    """
 
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:
-        summary = compose(session)
-        if display.verbosity > 0 and (session.results or session.people):
-            yield from block_lines(summary.details, display.width, verbose=True)
-            yield Styled("")
-        yield from answer_lines(summary, session, display)
-
-
-def answer_lines(summary: Summary, session: Session, display: Display) -> list[Styled]:
-    """The answer and what makes it doubtful; with `-q` the words about the suites. The last line
-    says where the report is, and what the session has cost.
-    """
-    width = display.width
-    last_lines = _report_lines(session, display)
-    head: list[Block] = []
-    if len(summary.headlines) > 1 and summary.word not in ("", "PASS"):
-        head.append(Headline(summary.word, summary.headline))
-    if display.verbosity < 0:
-        return [*block_lines([*head, *summary.headlines], width), *last_lines]
-    head += summary.answer
-    # Warnings first: what is only good to know gives way to the answer.
-    doubts = sorted(summary.doubts, key=lambda block: not is_warning(block))
-    # What to read and to do comes last.
-    if display.verbosity > 0:
-        blocks = [*head, *doubts, *summary.steps]
-        return [*block_lines(blocks, width, verbose=True), *last_lines]
-    foot_lines = [*block_lines(summary.steps, width), *last_lines]
-    room = MOST_LINES - len(foot_lines)
-    # However long the answer is, one line says that there are warnings.
-    fewest = min(1, sum(map(is_warning, doubts)))
-    head_lines = _fitted(head, width, room - fewest)
-    doubt_lines = _fitted_doubts(doubts, width, max(room - len(head_lines), fewest))
-    return [*head_lines, *doubt_lines, *foot_lines]
+        summary, width = compose(session), display.width
+        head: list[Block] = []
+        if len(summary.headlines) > 1 and summary.word not in ("", "PASS"):
+            head.append(Headline(summary.word, summary.headline))
+        # Warnings first: what is only good to know gives way to the answer.
+        doubts = sorted(summary.doubts, key=lambda block: not is_warning(block))
+        last_lines = _report_lines(session, display)
+        # What to read and to do comes last.
+        if display.verbosity > 0:
+            if session.results or session.people:
+                yield from block_lines(summary.details, width, verbose=True)
+                yield Styled("")
+            blocks = [*head, *summary.answer, *doubts, *summary.steps]
+            yield from block_lines(blocks, width, verbose=True)
+        elif display.verbosity < 0:
+            yield from block_lines([*head, *summary.headlines], width)
+        else:
+            foot_lines = list(block_lines(summary.steps, width))
+            room = MOST_LINES - len(foot_lines) - len(last_lines)
+            # However long the answer is, one line says that there are warnings.
+            fewest = min(1, sum(map(is_warning, doubts)))
+            head_lines = _fitted([*head, *summary.answer], width, room - fewest)
+            yield from head_lines
+            yield from _fitted_doubts(doubts, width, max(room - len(head_lines), fewest))
+            yield from foot_lines
+        yield from last_lines
 
 
 def _report_lines(session: Session, display: Display) -> list[Styled]:
@@ -372,12 +368,13 @@ def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
         kind = "notice"
     else:
         return
-    properties["title"] = compose(session).title
+    summary = compose(session)
+    properties["title"] = summary.title
     cases = []
-    worst = worst_cases(session, _MOST_NAMED)
-    for case in () if worst is None else worst.cases:
-        name = f"{case.name}: {case.done}".removesuffix(": ")
-        cases.append(one_line(f"{name} ({case.mistake}): {case.reason}"))
+    for step in summary.steps:
+        for case in step.cases[:_MOST_NAMED] if isinstance(step, ReadFirst) else ():
+            name = f"{case.name}: {case.done}".removesuffix(": ")
+            cases.append(one_line(f"{name} ({case.mistake}): {case.reason}"))
     written = []
     for name, value in properties.items():
         text = _escaped(one_line(value)).replace(":", "%3A").replace(",", "%2C")

@@ -21,7 +21,7 @@ from pytest_jrh.people.decisions import (
     with_edits,
 )
 from pytest_jrh.reports.case_facts import shown_edits
-from pytest_jrh.reports.markdown import LIMIT, markdown_report
+from pytest_jrh.reports.markdown import LIMIT, MarkdownReport
 from pytest_jrh.reports.page import case_turns
 from pytest_jrh.reports.rand_files import synthetic_row
 from pytest_jrh.review import bare_body
@@ -208,7 +208,7 @@ def test_turns_are_paired_with_those_of_the_run() -> None:
 
 
 def test_a_hostile_call_is_text_in_markdown(tmp_path: Path) -> None:
-    text = markdown_report(session_about(tmp_path, hostile_act_case()))
+    text = MarkdownReport().text(session_about(tmp_path, hostile_act_case()))
     assert len(text.encode()) < LIMIT
     page = rendered(text)
     assert {element.tag for element in page.elements} <= OURS

@@ -14,7 +14,7 @@ from pytest_jrh.core.results import CaseResult, Rejection
 from pytest_jrh.people import Grounds, held_against_people, is_same
 from pytest_jrh.people.labels import PersonLabel, labels_path, read_people
 from pytest_jrh.reports.grounds import label_sentences, labels_line
-from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
 from tests.support.judged_sessions import printed
@@ -144,11 +144,11 @@ def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     equal = [result_with(result(number), content="c" * 16) for number in range(3)]
     other = [result_with(result(number), content=f"{number}" * 16) for number in range(4, 6)]
     agreeing = Session([*equal, *other], grounds={"refunds": Grounds()})
-    assert "contradicting" not in markdown_report(agreeing)
+    assert "contradicting" not in MarkdownReport().text(agreeing)
     odd = result_with(equal[2], label=0, outcome="disagree")
     session = Session([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
     said = "3 cases with one rubric and text have contradicting labels (0 and 1)"
-    assert said in markdown_report(session)
+    assert said in MarkdownReport().text(session)
     assert said in " ".join(printed(session, 400))
 
 

@@ -14,7 +14,7 @@ from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.text import visible
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import load_template
-from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import write_page
 from pytest_jrh.stats.baseline import Baseline, Scope, short
 from pytest_jrh.store.ledger import (
@@ -128,7 +128,7 @@ def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path)
     prompt = replace(JUDGE, prompt=f"{HOSTILE} now")
     session = session_of(now, before, said_before=HOSTILE, prompt_before=HOSTILE, judges=[prompt])
     markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True})
-    page = Page.of(markdown.enable("table").render(markdown_report(session)))
+    page = Page.of(markdown.enable("table").render(MarkdownReport().text(session)))
     assert not {each.tag for each in page.elements} & {"img", "script", "a", "h1", "b", "iframe"}
     path = tmp_path / "report.html"
     write_page(path, replace(session, records=spooled(tmp_path / "spool", now)))

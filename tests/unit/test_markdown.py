@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
-from pytest_jrh.reports.markdown import LIMIT, code, markdown_report, marked, preformatted, prose
+from pytest_jrh.reports.markdown import LIMIT, MarkdownReport, code, marked, preformatted, prose
 from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import HOSTILE, always, judged, right, session_of, wrong_on
 from tests.support.made_cases import make_result, make_spec, result_with
@@ -43,7 +43,7 @@ def cells(page: Page, table: int = 0) -> list[list[str]]:
 
 
 def report(session: Session) -> Page:
-    text = markdown_report(session)
+    text = MarkdownReport().text(session)
     assert len(text.encode()) < LIMIT
     return rendered(text)
 

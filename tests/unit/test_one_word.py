@@ -13,8 +13,7 @@ from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.summary import compose
-from pytest_jrh.reports.terminal import annotation_lines, answer_lines
+from pytest_jrh.reports.terminal import TerminalReport, annotation_lines
 from tests.support.page_reader import Page
 from tests.unit.test_decision import FAIL, PASS, UNCLEAR, Row, decided
 
@@ -50,7 +49,7 @@ def test_every_place_says_the_same(
     assert failures == ([" ".join(title.replace(":", "", 1).split())] if is_red else [])
 
     display = Display(tmp_path, verbosity=1)
-    lines = [line.text.strip() for line in answer_lines(compose(session), session, display)]
+    lines = [line.text.strip() for line in TerminalReport().lines(session, display)]
     assert " ".join(lines).startswith(title.replace(": ", "  ", 1))
     markdown = MarkdownReport().text(session).partition("\n")[0].replace("\\", "")
     assert markdown.endswith(title)
