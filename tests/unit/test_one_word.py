@@ -48,7 +48,7 @@ def test_every_place_says_the_same(
     failures = [" ".join(str(one.get("message")).split()) for one in test]
     assert failures == ([" ".join(title.replace(":", "", 1).split())] if is_red else [])
 
-    display = Display(tmp_path, verbosity=1)
+    display = Display(tmp_path)
     lines = [line.text.strip() for line in TerminalReport().lines(session, display)]
     assert " ".join(lines).startswith(title.replace(": ", "  ", 1))
     markdown = MarkdownReport().text(session).partition("\n")[0].replace("\\", "")
