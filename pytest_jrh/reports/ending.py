@@ -163,21 +163,19 @@ def _session(
     nodes: dict[str, str] = {}
     commands: dict[str, str] = {}
     rubrics = {}
-    grounds = {}
     for run in runs:
         results += run.results
-        nodes.update(run.nodes)
-        commands.update(run.commands)
+        nodes |= run.nodes
+        commands |= run.commands
         for rubric in run.suite.rubrics:
             rubrics[run.name, rubric.id] = rubric
-        grounds[run.name] = run.grounds
     session = replace(
         settings.session,
         results=tuple(results),
         nodes=nodes,
         commands=commands,
         rubrics=rubrics,
-        grounds=grounds,
+        grounds={run.name: run.grounds for run in runs},
     )
     decisions = {}
     extents = {}
@@ -235,8 +233,7 @@ def _decide(
         for line in run.judges:
             of_judge = comparison.everything.judge.equals(line.judge)
             digests = content.earlier_judges(comparison.everything.ids[of_judge])
-            is_random = line.judge in random
-            asked[line.judge] = how_asked(line, digests, content, is_random=is_random)
+            asked[line.judge] = how_asked(line, digests, content, is_random=line.judge in random)
             if change := content.prompt_change(line, digests):
                 changes.append(change)
                 if change.is_reworded:
@@ -474,11 +471,10 @@ def _update_baseline(
     selected: set[str] = set()
     judges: list[JudgeLine] = []
     for run in runs:
-        case_ids.update(run.cases.specs)
+        # A line of what was left out on purpose would say for ever what nobody asks.
+        case_ids |= run.cases.specs.keys() - run.left_out
         selected |= run.selected
         judges += run.judges
-        # A line of what was left out on purpose would say for ever what nobody asks.
-        case_ids -= run.left_out
     scope = Scope.of(case_ids, selected)
     is_first = baseline.updating and baseline.content is None and not scope.deselected
     try:

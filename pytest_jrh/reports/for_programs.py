@@ -146,9 +146,9 @@ def decision_data(decision: Decision | None) -> Json | None:
             **fields_of(comparison, "regressions", "fixes", "not_comparable"),
             "flickered": sorted(decision.flickered),
         }
-    reasons, sets, limits = [], [], []
-    for reason in decision.reasons:
-        reasons.append(fields_of(reason, "word", "kind", "text", "judge", "cases"))
+    names = ("word", "kind", "text", "judge", "cases")
+    reasons = [fields_of(reason, *names) for reason in decision.reasons]
+    sets, limits = [], []
     for change in decision.sets:
         sets.append(
             {

@@ -198,10 +198,10 @@ def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:
 
 def _mistake(result: CaseResult) -> str:
     """What kind of mistake a wrong verdict is."""
-    is_said = result.scale.has_two or result.mistake != "wrong"
-    if result.repeated or not is_said:
-        gave, right = result.scores_text, result.label_text
-        if not (result.repeated or result.scale.is_ordered or result.score is None):
-            gave, right = map(result.scale.word, (result.score, result.label or 0))
-        return f"gave {gave}, right is {right}"
-    return result.mistake
+    scale = result.scale
+    if not result.repeated and (scale.has_two or result.mistake != "wrong"):
+        return result.mistake
+    gave, right = result.scores_text, result.label_text
+    if not (result.repeated or scale.is_ordered or result.score is None):
+        gave, right = map(scale.word, (result.score, result.label or 0))
+    return f"gave {gave}, right is {right}"

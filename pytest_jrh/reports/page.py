@@ -54,7 +54,7 @@ from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices
 from pytest_jrh.reports.next_step import worst_verdicts
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import Session, case_key, spending_line, what_was_done
+from pytest_jrh.reports.session import Session, spending_line, what_was_done
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
@@ -190,14 +190,15 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     with replacing(path) as file:
         file.write(encoded(head))
         for name, made_ids in blocks.items():
-            bodies, without_turns = {}, {}
+            bodies = {}
             for made_id in made_ids:
-                body = printable(session.redactor.value(cases.body(made_id)))
-                bodies[case_key(made_id)] = body
-                without_turns[case_key(made_id)] = {**body, "turns": [], "is_cut": True}
-            block = _data(name, packed(_pooled(bodies)))
+                clean = session.redactor.value(cases.body(made_id))
+                bodies[short_digest(made_id)] = printable(clean)
+            block = _data(name, bodies)
             if len(block) > room:
-                block = _data(name, packed(_pooled(without_turns)), " data-cut")
+                for key, body in bodies.items():
+                    bodies[key] = {**body, "turns": [], "is_cut": True}
+                block = _data(name, bodies, " data-cut")
             # Nothing where not even that fits.
             if len(block) <= room:
                 room -= len(block)
@@ -205,19 +206,10 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
         file.write(encoded(tail))
 
 
-def packed(value: Any) -> str:
-    """JSON compressed by zlib, in base64, which the page unpacks."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 6)).decode("ascii")
-
-
-def _data(name: str, text: str, attributes: str = "") -> bytes:
-    """A data block, which no browser runs."""
-    return f'<script type="text/plain" id="{name}"{attributes}>{text}</script>\n'.encode("ascii")
-
-
-def _pooled(bodies: Mapping[str, Json]) -> Json:
-    """The bodies of a run's cases with every turn once: most of a made transcript is the run's."""
+def _data(name: str, bodies: Mapping[str, Json], attributes: str = "") -> bytes:
+    """A data block, which no browser runs: the bodies of a run's cases as JSON compressed by zlib,
+    in base64, which the page unpacks, with every turn once. Most of a made transcript is the run's.
+    """
     pool: dict[str, int] = {}
     cases = {}
     for key, body in bodies.items():
@@ -225,7 +217,10 @@ def _pooled(bodies: Mapping[str, Json]) -> Json:
         if body["turns"] is not None:
             numbers = [pool.setdefault(json.dumps(turn), len(pool)) for turn in body["turns"]]
         cases[key] = {**body, "turns": numbers}
-    return {"pool": [*map(json.loads, pool)], "cases": cases}
+    value = {"pool": [*map(json.loads, pool)], "cases": cases}
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    packed = base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 6)).decode("ascii")
+    return f'<script type="text/plain" id="{name}"{attributes}>{packed}</script>\n'.encode("ascii")
 
 
 def printable(value: Any) -> Any:
@@ -307,11 +302,10 @@ class SessionCases:
         first = results[0]
         judges = []
         for result in results:
-            is_wrong = result.outcome == "disagree"
-            key = case_key(result.case_id)
+            key, is_wrong = short_digest(result.case_id), result.outcome == "disagree"
             judges.append({"key": key, "name": result.judge, "wrong": is_wrong})
         return {
-            "key": case_key(made_id),
+            "key": short_digest(made_id),
             "suite": first.suite,
             "rubric": _rubric_key(first),
             "run": first.run_id,

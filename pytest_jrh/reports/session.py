@@ -354,7 +354,7 @@ class Session:
         if case_id not in self.rows:
             return NamedCase(self.node(case_id), why)
         result = self.result(case_id)
-        return NamedCase(self.node(case_id), why, case_key(case_id), self.title(result))
+        return NamedCase(self.node(case_id), why, short_digest(case_id), self.title(result))
 
     def title(self, result: CaseResult) -> str:
         """Name a case by what was done, and one of a table that has no rubrics by its run alone:
@@ -377,11 +377,6 @@ class Session:
     def has_rubrics(self) -> bool:
         """Whether cases have rubrics: those of a table may have a column of labels alone."""
         return not self.is_table or len(self.verdicts.rubric.present()) > 1
-
-
-def case_key(case_id: str) -> str:
-    """A short name of a case, the same in every session, as in `#case-0123456789ab`."""
-    return short_digest(case_id)
 
 
 def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:

@@ -313,9 +313,9 @@ def _details(session: Session) -> Iterator[Block]:
         title = "How sure is this?"
         if len(session.decisions) > 1:
             title += f" about {suite}"
-        blocks: list[Block] = [*map(Sentence, topics.certainty_sentences(decision))]
         read_first, _ = topics.gate_cases(session, decision)
-        blocks += read_first
+        sentences = map(Sentence, topics.certainty_sentences(decision))
+        blocks: list[Block] = [*sentences, *read_first]
         if blocks:
             yield Section(title, tuple(blocks))
     for section in session.sections:
@@ -336,10 +336,8 @@ def _details(session: Session) -> Iterator[Block]:
     yield from people_sections(session)
     if labels := label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
-    points = [*session.about, *session.origin, *topics.shown_sentences(session)]
-    origin: list[Block] = []
-    if points:
-        origin.append(Points(tuple(points)))
+    points = (*session.about, *session.origin, *topics.shown_sentences(session))
+    origin: list[Block] = [Points(points)] if points else []
     if not session.is_table:
         origin.append(Sentence(spending_line(session.spending, session.wall_seconds)))
     if origin:

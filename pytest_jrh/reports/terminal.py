@@ -5,6 +5,7 @@ all that it rests on; and the one annotation for GitHub.
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -233,10 +234,8 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
         intervals.append([name, *(cell.range or NONE for cell in row.cells)])
     titles = [table.first, *table.titles]
     heads = [titles]
-    lines = aligned([*heads, *whole], width)
-    room = width - sum(map(columns, table.titles)) - len(GAP) * len(table.titles)
-    longest_name = max((columns(line[0]) for line in figures), default=0)
-    is_wide = longest_name > room or max(map(columns, lines)) > width
+    lines = aligned([*heads, *whole], sys.maxsize)
+    is_wide = max(map(columns, lines)) > width
     if is_wide:
         heads = [[], []]
         for title in titles:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports.page import LIMIT, write_page
-from pytest_jrh.reports.session import case_key
 from tests.browser.opened import Opened
 from tests.browser.steps import wait_for
 from tests.support.judged_sessions import (
@@ -84,7 +84,7 @@ def write(
 
 
 def of(result: CaseResult) -> str:
-    return f"#case={case_key(result.case_id)}"
+    return f"#case={short_digest(result.case_id)}"
 
 
 def texts(page: Any, selector: str) -> list[str]:
