@@ -29,8 +29,7 @@ from pytest_jrh.core.skips import UNCOMPARED, UNSCORED
 from pytest_jrh.core.text import escape_commands, log_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
-from pytest_jrh.reports.case_facts import no_verdict_text
-from pytest_jrh.reports.failures import FailureText
+from pytest_jrh.reports.case_facts import FailureText, no_verdict_text
 from pytest_jrh.reports.session import what_was_done
 
 _LONGEST_EDIT = 60

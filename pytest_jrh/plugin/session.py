@@ -38,7 +38,7 @@ from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk
 from pytest_jrh.people.decisions import has_decisions, open_stores
 from pytest_jrh.people.labels import PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
-from pytest_jrh.reports.failures import FailureText, disagreement_text, unscored_text
+from pytest_jrh.reports.case_facts import FailureText, disagreement_text, unscored_text
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases

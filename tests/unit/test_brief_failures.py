@@ -13,8 +13,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.runs import Label
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.core.transcript import with_part_ids
-from pytest_jrh.reports.case_facts import WIDTH
-from pytest_jrh.reports.failures import disagreement_text, unscored_text
+from pytest_jrh.reports.case_facts import WIDTH, disagreement_text, unscored_text
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
 from tests.support.judged_sessions import HOSTILE

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, ORDINAL
-from pytest_jrh.reports.failures import disagreement_text
+from pytest_jrh.reports.case_facts import disagreement_text
 from pytest_jrh.reports.for_programs import section_data
 from pytest_jrh.stats.reasoning import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, printed, right, session_of

@@ -15,7 +15,7 @@ from pytest_jrh.core.results import CaseResult, CaseSpending, Verdict, total_spe
 from pytest_jrh.core.runs import Label
 from pytest_jrh.core.skips import Why
 from pytest_jrh.core.text import columns, visible
-from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
+from pytest_jrh.reports.case_facts import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.session import spending_line
 from pytest_jrh.store.ledger import case_result
 from tests.support.made_cases import RUBRIC, judged_result, make_case, make_spec
