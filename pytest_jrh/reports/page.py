@@ -52,10 +52,9 @@ from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices
-from pytest_jrh.reports.next_step import worst_verdicts
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, spending_line, what_was_done
-from pytest_jrh.reports.summary import compose
+from pytest_jrh.reports.summary import compose, worst_verdicts
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.records import BY_HAND

@@ -16,9 +16,8 @@ from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line
-from pytest_jrh.reports.next_step import next_lines, worst_cases, worst_verdicts
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.summary import compose
+from pytest_jrh.reports.summary import compose, next_lines, worst_cases, worst_verdicts
 from tests.support.judged_sessions import judged, misses, right, session_of, wrong_on
 from tests.support.made_cases import make_result, result_with
 
