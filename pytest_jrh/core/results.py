@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, with_config
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import CaseSpec, HumanReview
-from pytest_jrh.core.runs import LabelSource, Slices
+from pytest_jrh.core.runs import Answer, LabelSource, Slices
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, Said, Scale, scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
 
@@ -57,7 +57,7 @@ class Rejection:
     """The case that the verifier rejected: its digest, and the label that it was made for."""
 
     case_digest: str
-    expected: int
+    expected: Answer
 
 
 @frozen
@@ -100,7 +100,7 @@ class ProbeVariant:
 
     base: str
     variant: str
-    base_scores: tuple[int, ...] = ()
+    base_scores: tuple[Answer, ...] = ()
 
 
 @frozen
@@ -155,12 +155,12 @@ class CaseResult:
     epoch: int = 0
     cluster: str | None = None
     target: Said | None = None
-    label: int | None = None
+    label: Answer | None = None
     labelled_by: LabelSource | None = None
     case_digest: str = ""
     judge: str = ""
     judge_digest: str = ""
-    scores: tuple[int, ...] = ()
+    scores: tuple[Answer, ...] = ()
     reasons: tuple[str, ...] = ()
     why: Why = NOTHING_WRONG
     spending: CaseSpending = CaseSpending()

@@ -232,6 +232,10 @@ class Scale:
             return score
         return self.words.get(score, score)
 
+    def may_be(self, score: int) -> bool:
+        """Whether a score is on offer, as far as that is known: of words, but not of levels."""
+        return score > _FIRST_CODE or score in self.words
+
     def meant(self, score: int) -> str:
         """A score with its meaning: `1 (violated)`, of a class its word."""
         said = self.said(score)

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.schema import GateRules
@@ -45,7 +45,6 @@ from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
 from pytest_jrh.core.runs import LabelSource
-from pytest_jrh.core.scales import scale_of_line
 from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
@@ -61,14 +60,14 @@ _LONGEST_NOTE = 160
 
 
 @cache
-def _lines(kind: type) -> TypeAdapter[Any]:
+def _lines(kind: Any) -> TypeAdapter[Any]:
     """What reads and writes lines of a kind, built where the first one is."""
     return TypeAdapter(kind)
 
 
 def line_data(line: CaseResult | JudgeLine) -> Json:
     """A line as plain JSON values, without what is empty."""
-    adapter = _lines(type(line))  # type: ignore[arg-type]
+    adapter = _lines(type(line))
     values: Json = adapter.dump_python(line, mode="json", exclude_defaults=True)
     if isinstance(line, CaseResult) and line.answers:
         values = in_words(values, line.scale)
@@ -99,35 +98,16 @@ def ledger_text(
 
 def result_from(text: str | bytes) -> CaseResult:
     """The result of a line."""
-    data = text.encode() if isinstance(text, str) else text
-    # Answers are words on a scale whose line begins or ends so.
-    if b'"answers"' in data and (b'": "|' in data or b'":"|' in data or b'|n/a"' in data):
-        # What is no line stays as it is, and so does a word that is not on offer.
-        with contextlib.suppress(ValueError, AttributeError, TypeError):
-            data = json.dumps(_in_codes(json.loads(data))).encode()
-    result: CaseResult = _lines(CaseResult).validate_json(data)
+    result: CaseResult = _lines(Annotated[CaseResult, AfterValidator(_offered)]).validate_json(text)
     return result
 
 
-def _in_codes(line: Json) -> Json:
-    """The values of a line with the codes of answers, where these are words."""
-    scale = scale_of_line(line.get("answers", ""), None)
-    codes = dict(zip(scale.on_offer, scale.answers, strict=True))
-    extra = line.get("extra", {})
-    of_rejected, of_probe = extra.get("rejected", {}), extra.get("probe", {})
-    places = (
-        (line, "label"),
-        (line, "scores"),
-        (of_rejected, "expected"),
-        (of_probe, "base_scores"),
-    )
-    for values, key in places:
-        answer = values.get(key)
-        if isinstance(answer, list):
-            values[key] = [codes.get(said, said) for said in answer]
-        elif answer in codes:
-            values[key] = codes[answer]
-    return line
+def _offered(result: CaseResult) -> CaseResult:
+    """A result whose answers are on offer; raises `ValueError` for another word."""
+    answers = [*result.scores, result.label or 0]
+    if not all(map(result.scale.may_be, answers)):
+        raise ValueError("scores and label must be on offer")
+    return result
 
 
 def _line_from(data: bytes) -> CaseResult | JudgeLine:
@@ -202,33 +182,31 @@ def case_result(
     """
     result = empty_result(spec)
     probabilities = [one.probability for one in verdicts if one.probability is not None]
-    of_extra: Json = {
-        "edit": edit_note(spec, case or rejected),
-        "probabilities": tuple(probabilities),
-    }
-    of_case: Json = {}
+    note = edit_note(spec, case or rejected)
+    extra = replace(result.extra, edit=note, probabilities=tuple(probabilities))
     if rejected is not None:
         assert rejected.expected is not None
         result = replace(result, answers=rejected.scale.line)
-        of_extra["rejected"] = Rejection(case_digest(rejected), rejected.expected)
+        extra = replace(extra, rejected=Rejection(case_digest(rejected), rejected.expected))
     if case is not None:
-        of_extra |= {"content": content_digest(case), "altered": case.altered}
-        of_extra["reworded"] = case.reworded
-        of_case = {
-            "answers": case.scale.line,
-            "within": case.scale.within,
-            "label": case.expected,
-            "labelled_by": labelled_by(case),
-            "case_digest": case_digest(case),
-        }
+        extra = replace(
+            extra, content=content_digest(case), altered=case.altered, reworded=case.reworded
+        )
+        result = replace(
+            result,
+            answers=case.scale.line,
+            within=case.scale.within,
+            label=case.expected,
+            labelled_by=labelled_by(case),
+            case_digest=case_digest(case),
+        )
     return replace(
         result,
         judge_digest=judge_digest,
         scores=tuple(verdict.score for verdict in verdicts),
         reasons=tuple(verdict.reasoning for verdict in verdicts),
         why=why,
-        extra=replace(result.extra, **of_extra),
-        **of_case,
+        extra=extra,
     )
 
 
@@ -288,13 +266,11 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
 
 def parsed(text: str, name: str) -> Baseline:
     """The baseline of a file's text; raises `InputError` with the first mistake and its line."""
-    lines = text.rstrip().split("\n")
-    for number, line in enumerate(lines, 1):
-        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            raise InputError("contains a merge conflict", name, number, hint=_BOTH)
     cases = {}
     judges = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.rstrip().split("\n"), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            raise InputError("contains a merge conflict", name, number, hint=_BOTH)
         try:
             case = _line_from(line.encode("utf-8", "surrogatepass"))
         except ValidationError as error:

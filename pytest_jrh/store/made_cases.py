@@ -147,14 +147,13 @@ def merge(
     existing records stay as they are and missing ones are added; but what a person decided in this
     session counts. All others always stay.
     """
-    if overwrite:
-        merged = {**existing.entries, **new.entries}
-        entries = {case_id: entry for case_id, entry in merged.items() if case_id not in dropped}
-    else:
-        entries = {**new.entries, **existing.entries}
-        for case_id, entry in new.entries.items():
-            if entry.review is not None:
-                entries[case_id] = entry
+    entries = dict(existing.entries)
+    for case_id, entry in new.entries.items():
+        if overwrite or entry.review is not None:
+            entries[case_id] = entry
+        entries.setdefault(case_id, entry)
+    for case_id in dropped if overwrite else ():
+        entries.pop(case_id, None)
     return RecordIndex(entries, existing.foreign)
 
 
@@ -231,7 +230,7 @@ class Handover:
 
         What they hold is made again from the recordings.
         """
-        for folder in dict.fromkeys(map(self.folder, suites)):
+        for folder in map(self.folder, suites):
             shutil.rmtree(folder, ignore_errors=True)
             for other in folder.parent.glob(f"{_PREFIX}*"):
                 if other != folder and time.time() - other.lstat().st_mtime > _DAY:
@@ -250,15 +249,22 @@ def case_of(
     entry = index.entries.get(generation_id(spec))
     if entry is None:
         return None
-    case = under(entry.case(), rubric, spec.judge)
-    if (case.rubric.file, case.rubric.line) == (rubric.file, rubric.line):
-        return case
-    taken = reworded(case, rubric) if rewording else None
-    if taken is None:
+    case = _taken(entry.case(), rubric, spec.judge, rewording=rewording)
+    if case is None:
         message = f"the case was made for other instructions than rubric {rubric.id!r} has now"
         hint = f"Make it again from the log, or restore the rubric ({rubric.file}:{rubric.line})."
         raise InputError(message, str(entry.place.path), entry.place.number, hint=hint)
-    return taken
+    return case
+
+
+def _taken(case: Case, rubric: Rubric, judge: str | None, *, rewording: bool) -> Case | None:
+    """The case under a suite's rubric; None where it was made for another one, or, without
+    `rewording`, for another text of it.
+    """
+    case = under(case, rubric, judge)
+    if (case.rubric.file, case.rubric.line) == (rubric.file, rubric.line):
+        return case
+    return reworded(case, rubric) if rewording else None
 
 
 def specs_of(index: RecordIndex, suite: Suite, recorded: Recorded | None) -> Iterator[CaseSpec]:
@@ -466,16 +472,14 @@ def earlier_results(
 
 def _is_same(suite: Suite, result: CaseResult, made: Case | None) -> bool:
     """Whether a result is of a case as it was made, and its rubric as it is."""
-    rubric = suite.rubric_by_id[result.rubric_id]
-    case = None if made is None else under(made, rubric)
-    if case is not None and case.rubric is not rubric:
-        case = reworded(case, rubric) if suite.frozen is not None else None
-    if case is None:
+    if made is None:
         return False
+    is_frozen = suite.frozen is not None
+    case = _taken(made, suite.rubric_by_id[result.rubric_id], None, rewording=is_frozen)
     # A frozen file keeps the case as it was made, and the verdict is about the case as it was
     # edited in review.
-    is_edited = result.extra.review == "edited" and suite.frozen is not None
-    return is_edited or case_digest(case) == result.case_digest
+    is_edited = result.extra.review == "edited" and is_frozen
+    return case is not None and (is_edited or case_digest(case) == result.case_digest)
 
 
 def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordIndex:
@@ -533,4 +537,4 @@ class Outputs:
 
 def cause(error: OSError | InputError) -> str:
     """Say why a file could not be read or written, without its name."""
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return getattr(error, "strerror", None) or str(error)

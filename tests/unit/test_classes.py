@@ -241,7 +241,7 @@ def test_records_and_the_ledger_have_words(rubric: Rubric, said: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "scores"), [("|tie|win", '["Tie"]'), ("", '["tie"]'), ("binary", '["n/a"]')]
+    ("answers", "scores"), [("|tie|win", '["tied"]'), ("", '["tie"]'), ("binary", '["n/a"]')]
 )
 def test_a_line_with_a_word_that_is_not_on_offer_is_none(answers: str, scores: str) -> None:
     line = f'{{"format": 3, "case_id": "a", "scores": {scores}, "answers": "{answers}"}}'

@@ -83,7 +83,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
     [
         ({"format": 1}, "format: not a case result: input should be 3"),
         ({"why": {"kind": "no_luck"}}, "why.kind: not a case result: input should be ''"),
-        ({"scores": ["1"]}, "scores[0]: not a case result: input should be a valid integer"),
+        ({"scores": ["1"]}, "not a case result: scores and label must be on offer"),
         ({"spending": None}, "spending: not a case result:"),
     ],
 )
