@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import (
@@ -142,10 +142,9 @@ def _checked(text: str) -> str:
         # Not JSON, or nested too deeply for pydantic, which reports it.
         return text
     if duplicates:
-        error = PydanticCustomError(
-            "duplicate_key", "duplicate key {key}", {"key": repr(duplicates[0])}
-        )
-        raise ValidationError.from_exception_data("answer", [{"type": error, "input": text}])
+        why = {"error": f"has the key {duplicates[0]!r} more than once"}
+        mistake = InitErrorDetails(type="value_error", input=text, ctx=why)
+        raise ValidationError.from_exception_data("answer", [mistake])
     return json.dumps(value) if changed else text
 
 
@@ -160,8 +159,6 @@ def _complaint(entry: Any) -> str:
         return f"must be {entry['ctx']['expected']}"
     if kind == "missing":
         return "is missing"
-    if kind == "duplicate_key":
-        return f"has the key {entry['ctx']['key']} more than once"
     if kind == "json_invalid":
         return "is not JSON"
     type_name = kind.removesuffix("_type")

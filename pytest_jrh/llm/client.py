@@ -47,7 +47,7 @@ _MOST_TOKENS = 10**12
 _MOST_COST = 10**12
 # In characters.
 _SURELY_A_TOKEN = 8
-_NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
+_NEVER_PAID_STATUS = (400, 401, 403, 404, 429)
 _BUDGET_POLL = 0.1
 _NO_COUNTS = (
     "{} reported no token counts that can be: its calls count as unpriced, and for --jrh-max-cost "
@@ -294,7 +294,7 @@ _NOTICES: Mapping[SchemaSent, str] = {
     "the schema in the prompt.",
     "words": "does not accept response_format: the schema is sent only in the prompt.",
 }
-_BAD_REQUEST = frozenset({400, 422})
+_BAD_REQUEST = (400, 422)
 # What is sent as the response format.
 _NAMES_FORMAT = r"response.?format|json.?(?:schema|object)|\bschema\b"
 # Gemma's template, and those of vLLM, do not call it by its name.

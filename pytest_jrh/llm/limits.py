@@ -153,7 +153,7 @@ class Pace:
     ) -> None:
         self._now = clock
         self._shared = SharedFile(path)
-        # Until when nothing is sent: by model, and by what has used up its limit.
+        # Until when nothing is sent to a model.
         self._resume: dict[str, float] = {}
 
     def wait(self, turn: Turn, *, is_sent: bool = False) -> float:
@@ -163,11 +163,11 @@ class Pace:
         At most `calls` calls go out in any window of `period` seconds. Raises `Unscored` where the
         call cannot be counted, as on a full disk.
         """
-        limit, model, time_now = turn.stage.rate_limit, turn.stage.model, self._now()
-        limited = model if limit is None else f"{model} {limit.calls}/{limit.period:g}"
-        pause = max(self._resume.get(name, time_now) for name in (model, limited)) - time_now
-        if limit is None or (pause > 0 and turn.sent_at is None):
-            return max(pause, 0.0)
+        limit, model = turn.stage.rate_limit, turn.stage.model
+        pause = max(0.0, self._resume.get(model, 0.0) - self._now())
+        if limit is None or (pause and turn.sent_at is None):
+            return pause
+        limited = f"{model} {limit.calls}/{limit.period:g}"
         try:
             with self._shared.changing() as times:
                 # Now that no other process has the lock.
@@ -187,8 +187,7 @@ class Pace:
                 return 0.0
             cause = f"{model}: calls cannot be counted in {self._shared.path}: {error.strerror}."
             raise Unscored("model_error", stage=turn.stage.stage, cause=cause) from error
-        self._resume[limited] = sent[-limit.calls] + limit.period
-        return self._resume[limited] - time_now
+        return sent[-limit.calls] + limit.period - time_now
 
     def slow_down(self, model: str, seconds: float) -> None:
         """Delay all calls to a model that has just answered with a rate-limit error."""

@@ -252,7 +252,7 @@ def refusal_in(documents: Sequence[Any]) -> str | None:
 
 _BAD_REQUEST, _UNAUTHORIZED, _PAYMENT, _FORBIDDEN, _NOT_FOUND = 400, 401, 402, 403, 404
 _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = 413, 422, 429
-_RETRIED_STATUS = frozenset({408, 409, 425, _TOO_MANY})
+_RETRIED_STATUS = (408, 409, 425, _TOO_MANY)
 _FIRST_OF_SERVER = 500
 # Anthropic and litellm's proxy answer 400 where there is no credit, OpenAI 429, xAI 403.
 _NO_CREDIT = re.compile(
@@ -581,9 +581,7 @@ def reported_status(error: BaseException) -> int | None:
     None where it is not a number but text of the answer's body.
     """
     status = getattr(error, "status_code", None)
-    if type(status) is not int:
-        return None
-    return status
+    return status if type(status) is int else None
 
 
 def http_status(error: BaseException) -> int | None:

@@ -67,7 +67,7 @@ def _lines(kind: Any) -> TypeAdapter[Any]:
 
 def line_data(line: CaseResult | JudgeLine) -> Json:
     """A line as plain JSON values, without what is empty."""
-    adapter = _lines(type(line))
+    adapter = _lines(type(line))  # type: ignore[arg-type]
     values: Json = adapter.dump_python(line, mode="json", exclude_defaults=True)
     if isinstance(line, CaseResult) and line.answers:
         values = in_words(values, line.scale)

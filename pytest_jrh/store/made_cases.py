@@ -148,12 +148,12 @@ def merge(
     session counts. All others always stay.
     """
     entries = dict(existing.entries)
-    for case_id, entry in new.entries.items():
+    for made_id, entry in new.entries.items():
         if overwrite or entry.review is not None:
-            entries[case_id] = entry
-        entries.setdefault(case_id, entry)
-    for case_id in dropped if overwrite else ():
-        entries.pop(case_id, None)
+            entries[made_id] = entry
+        entries.setdefault(made_id, entry)
+    for made_id in dropped if overwrite else ():
+        entries.pop(made_id, None)
     return RecordIndex(entries, existing.foreign)
 
 
