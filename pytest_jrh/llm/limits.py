@@ -172,7 +172,7 @@ class Pace:
             with self._shared.changing() as times:
                 # Now that no other process has the lock.
                 time_now = self._now()
-                sent = []
+                sent: list[float] = []
                 for sent_at in times.get(limited, ()):
                     # The clock of a machine starts again with it.
                     is_recent = sent_at <= time_now < sent_at + limit.period

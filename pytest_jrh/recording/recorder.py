@@ -40,10 +40,8 @@ class HttpRecorder:
     write_protected = False
 
     def __init__(self, redactor: Redactor) -> None:
-        self.of_call: ContextVar[list[Fields] | None] = ContextVar(
-            "exchanges of a call", default=None
-        )
-        self.of_code: ContextVar[Exchanges | None] = ContextVar("exchanges of code", default=None)
+        # What an exchange of the present context belongs to: a call, or a judge's own code.
+        self.owner: ContextVar[list[Fields] | Exchanges | None] = ContextVar("owner", default=None)
         self._redactor = redactor
         self._patches = contextlib.ExitStack()
         self._routes_code = False
@@ -58,11 +56,17 @@ class HttpRecorder:
     def remove(self) -> None:
         self._patches.close()
 
+    @property
+    def of_code(self) -> Exchanges | None:
+        """The exchanges of the judge's own code that works in the present context."""
+        owner = self.owner.get()
+        return owner if isinstance(owner, Exchanges) else None
+
     @contextlib.contextmanager
     def recording(self) -> Iterator[list[Fields]]:
         """Collect the successful exchanges made in this context."""
         exchanges: list[Fields] = []
-        with holding(self.of_call, exchanges):
+        with holding(self.owner, exchanges):
             yield exchanges
 
     @contextlib.contextmanager
@@ -76,7 +80,7 @@ class HttpRecorder:
             self._patches.enter_context(_connections_patched(self))
         try:
             refuse = None if exchanges.live else exchanges.refused
-            with holding(self.of_code, exchanges), network_closed(refuse):
+            with holding(self.owner, exchanges), network_closed(refuse):
                 yield
         finally:
             exchanges.close()
@@ -96,11 +100,11 @@ class HttpRecorder:
 
         The calls of models are answered before they get here.
         """
-        exchanges = self.of_code.get()
-        if exchanges is None:
+        code = self.of_code
+        if code is None:
             return False
-        http_request = exchanges.request(request.method, request.uri, request.body, request.headers)
-        request.jrh_interaction = exchanges.answer(http_request)
+        http_request = code.request(request.method, request.uri, request.body, request.headers)
+        request.jrh_interaction = code.answer(http_request)
         return request.jrh_interaction is not None
 
     def play_response(self, request: Any) -> Any:
@@ -113,17 +117,17 @@ class HttpRecorder:
 
     def append(self, request: Any, response: Any) -> None:
         """Keep an exchange that was made, with the call or the code that it belongs to."""
-        of_code, of_call = self.of_code.get(), self.of_call.get()
-        if of_code is not None:
-            http_request = of_code.request(request.method, request.uri, request.body)
+        owner = self.owner.get()
+        if isinstance(owner, Exchanges):
+            http_request = owner.request(request.method, request.uri, request.body)
             content_type = body_text(request.headers.get("content-type"))
-            of_code.made(http_request, _decoded(response), content_type)
-        elif of_call is not None and response["status"]["code"] == _OK:
+            owner.made(http_request, _decoded(response), content_type)
+        elif owner is not None and response["status"]["code"] == _OK:
             # An error is asked again.
             redact = self._redactor.text
             uri = redact(self._redactor.url(request.uri))
             http_request = HttpRequest(request.method, uri, redact(body_text(request.body)))
-            of_call.append(
+            owner.append(
                 interaction_of(http_request, _decoded(response), "application/json", redact)
             )
 
@@ -150,8 +154,7 @@ def _connections_patched(router: HttpRecorder) -> Iterator[None]:
     """Route what is asked through `http.client`, as by urllib.request, and through urllib3, as by
     requests and boto3.
 
-    The methods of their connections are wrapped, once for all threads. A request is held until its
-    answer is read: then it is known whether it is recorded.
+    The methods of their connections are wrapped, once for all threads.
     """
     from http.client import HTTPConnection
     from unittest.mock import patch
@@ -166,11 +169,7 @@ def _connections_patched(router: HttpRecorder) -> Iterator[None]:
         connecting += [urllib3.HTTPConnection, urllib3.VerifiedHTTPSConnection]
     with contextlib.ExitStack() as undo:
         for owner in owners:
-            real_request, real_getresponse = owner.request, owner.getresponse
-            request = _deferred(router, real_request)
-            getresponse = _answered(router, real_request, real_getresponse)
-            undo.enter_context(patch.object(owner, "request", request))
-            undo.enter_context(patch.object(owner, "getresponse", getresponse))
+            undo.enter_context(patch.multiple(owner, **_holding_requests(router, owner)))
         for owner in connecting:
             undo.enter_context(
                 patch.object(owner, "connect", _connecting_late(router, owner.connect))
@@ -178,14 +177,20 @@ def _connections_patched(router: HttpRecorder) -> Iterator[None]:
         yield
 
 
-def _deferred(router: HttpRecorder, real_request: Callable[..., None]) -> Callable[..., None]:
+def _holding_requests(router: HttpRecorder, owner: Any) -> dict[str, Any]:
+    """The methods of a connection that hold a request until its answer is read: then it is known
+    whether it is recorded.
+    """
     from vcr.request import Request
-    from vcr.stubs import VCRFakeSocket
+    from vcr.stubs import VCRFakeSocket, VCRHTTPResponse, serialize_headers
+    from vcr.stubs.urllib3_stubs import HTTPConnection, HTTPHeaderDict
+
+    real_request, real_getresponse = owner.request, owner.getresponse
 
     def request(
         connection: Any, method: str, url: str, body: Any = None, headers: Any = None, **kwargs: Any
     ) -> None:
-        if router.of_code.get() is None:
+        if router.of_code is None:
             real_request(connection, method, url, body, headers or {}, **kwargs)
             return
         uri = url if "://" in url else f"{_origin(connection)}{url}"
@@ -197,14 +202,6 @@ def _deferred(router: HttpRecorder, real_request: Callable[..., None]) -> Callab
         # urllib3 sets the time-out of what is connected.
         connection.sock = connection.sock or VCRFakeSocket()
 
-    return request
-
-
-def _answered(
-    router: HttpRecorder, real_request: Callable[..., None], real_getresponse: Callable[..., Any]
-) -> Callable[..., Any]:
-    from vcr.stubs import VCRFakeSocket, serialize_headers
-
     def getresponse(connection: Any) -> Any:
         pending, url, kwargs = vars(connection).pop(_PENDING, (None, "", {}))
         if pending is None:
@@ -212,30 +209,24 @@ def _answered(
         if isinstance(connection.sock, VCRFakeSocket):
             connection.sock = None
         if router.can_play_response_for(pending):
-            return _response(connection, router.play_response(pending), pending.uri)
-        with holding(router.of_code, None):
-            real_request(
-                connection, pending.method, url, pending.body, dict(pending.headers), **kwargs
-            )
-            answer = real_getresponse(connection)
-            body = answer.data if hasattr(answer, "data") else answer.read()
-        status = {"code": answer.status, "message": answer.reason}
-        headers = serialize_headers(answer)
-        response = _decoded({"status": status, "headers": headers, "body": {"string": body}})
-        router.append(pending, response)
-        return _response(connection, response, pending.uri)
+            response = router.play_response(pending)
+        else:
+            with holding(router.owner, None):
+                real_request(
+                    connection, pending.method, url, pending.body, dict(pending.headers), **kwargs
+                )
+                sent = real_getresponse(connection)
+                body = sent.data if hasattr(sent, "data") else sent.read()
+            status = {"code": sent.status, "message": sent.reason}
+            headers = serialize_headers(sent)
+            response = _decoded({"status": status, "headers": headers, "body": {"string": body}})
+            router.append(pending, response)
+        answer = VCRHTTPResponse(response, pending.uri)
+        if isinstance(connection, HTTPConnection):
+            answer.headers = HTTPHeaderDict(answer.getheaders())
+        return answer
 
-    return getresponse
-
-
-def _response(connection: Any, response: Json, uri: str) -> Any:
-    from vcr.stubs import VCRHTTPResponse
-    from vcr.stubs.urllib3_stubs import HTTPConnection, HTTPHeaderDict
-
-    answer = VCRHTTPResponse(response, uri)
-    if isinstance(connection, HTTPConnection):
-        answer.headers = HTTPHeaderDict(answer.getheaders())
-    return answer
+    return {"request": request, "getresponse": getresponse}
 
 
 def _connecting_late(
@@ -243,7 +234,7 @@ def _connecting_late(
 ) -> Callable[[Any], None]:
     def connect(connection: Any) -> None:
         """Connect once the request is to be sent: urllib3 does so for HTTPS before that."""
-        if router.of_code.get() is None:
+        if router.of_code is None:
             real_connect(connection)
         else:
             connection.is_verified = True
