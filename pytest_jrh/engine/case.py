@@ -541,7 +541,7 @@ class Calls:
     def _admit(self, tape: Tape) -> Halt | None:
         """Count a request of a judge's own code, or say why it must not be sent."""
         try:
-            self._count(JUDGE.name, tape.case, tape.needs)
+            self._count(JUDGE.name, tape.case, tape.needs())
         except Unscored as trouble:
             return Halt("unasked", trouble.cause, trouble=trouble)
         return None

@@ -155,7 +155,7 @@ class RunningCode:
     """Code in a thread of its own; what it returns is awaited on a shared loop, if it can be."""
 
     ended: Future[Ended] = field(default_factory=Future)
-    task: Future[None] | None = None
+    task: Future[Ended] | None = None
 
     def __post_init__(self) -> None:
         # Whoever stops waiting for it does not cancel it: the code goes on.
@@ -192,21 +192,21 @@ class CodeThreads:
     def _run(self, call: Callable[[], object], running: RunningCode) -> None:
         try:
             value = call()
-            if inspect.isawaitable(value):
-                self._share(value, running)
-                return
             ended = Ended(value)
+            if inspect.isawaitable(value):
+                ended = self._awaited(value, running)
         except BaseException as error:  # noqa: BLE001 - the engine says what it was
             ended = Ended(error=error)
         running.ended.set_result(ended)
 
-    def _share(self, value: Awaitable[object], running: RunningCode) -> None:
+    def _awaited(self, value: Awaitable[object], running: RunningCode) -> Ended:
         with self._lock:
             loop = self._runner.get_loop()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="jrh-judges", daemon=True)
                 self._thread.start()
-            running.task = asyncio.run_coroutine_threadsafe(_awaited(value, running), loop)
+            running.task = asyncio.run_coroutine_threadsafe(_ended(value), loop)
+        return running.task.result()
 
     def _serve(self) -> None:
         # What waits at its end is cancelled.
@@ -214,9 +214,8 @@ class CodeThreads:
             self._runner.run(self._is_over.wait())
 
 
-async def _awaited(value: Awaitable[object], running: RunningCode) -> None:
+async def _ended(value: Awaitable[object]) -> Ended:
     try:
-        ended = Ended(await value)
+        return Ended(await value)
     except BaseException as error:  # noqa: BLE001 - the engine says what it was
-        ended = Ended(error=error)
-    running.ended.set_result(ended)
+        return Ended(error=error)

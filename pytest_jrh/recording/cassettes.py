@@ -392,10 +392,9 @@ def _snapshot(entry: RecordedCall) -> str:
     """What the first answer says of its model: as OpenAI, and most others after it, write it, or as
     Gemini does.
     """
-    for interaction in entry.exchanges:
-        with contextlib.suppress(ValueError, RecursionError, TypeError):
+    name = ""
+    for interaction in entry.exchanges[:1]:
+        with contextlib.suppress(ValueError, RecursionError, TypeError, AttributeError):
             answer = json.loads(interaction["response"]["body"]["string"])
-            if isinstance(answer, dict):
-                name = answer.get("model") or answer.get("modelVersion")
-                return shortened(one_line(name), _LONGEST_NAME) if isinstance(name, str) else ""
-    return ""
+            name = answer.get("model") or answer.get("modelVersion")
+    return shortened(one_line(name), _LONGEST_NAME) if isinstance(name, str) else ""

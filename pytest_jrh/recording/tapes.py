@@ -123,7 +123,7 @@ class Tape:
         self.file = self.answered_from = cassette_file(path, shared=recording.one_cassette)
         self._former_paths = former
         self.case = case
-        self._needs = needs
+        self.needs = needs
         self.asked: set[str] = set()
         self._folder = folder
         self._lock_file = lock_file(folder, path)
@@ -148,12 +148,10 @@ class Tape:
 
     @property
     def _starts_anew(self) -> bool:
-        return self._mode == "all" and not (self._shared and self._is_marked())
-
-    @property
-    def needs(self) -> Needs:
-        """What its case needs to come to a verdict."""
-        return self._needs()
+        """Whether its calls are to be asked anew: another case of the session may have done so."""
+        if self._mode != "all" or not self._shared or not self._mark.exists():
+            return self._mode == "all"
+        return self._mark.read_text(encoding="utf-8") != self.recording.session
 
     @property
     def closed(self) -> bool:
@@ -240,7 +238,7 @@ class Tape:
         return self._replayed(request, entry.answer, sequence)
 
     def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> Answer:
-        self.spend(_spent(answer, replayed=1), self._holder(request, sequence))
+        self.spend(replace(_spent(answer), replayed=1), self._holder(request, sequence))
         return answer
 
     def _holder(self, request: CallRequest, sequence: int) -> str:
@@ -340,7 +338,7 @@ class Tape:
         """The stage of this name that was asked now; none where its answers are recorded."""
         if name not in self.asked:
             return []
-        return [stage for group in self.needs for stage in group if stage.stage == name][:1]
+        return [stage for group in self.needs() for stage in group if stage.stage == name][:1]
 
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
         """Record a call that other cases make too, unless one of them has its answer already: a
@@ -365,13 +363,12 @@ class Tape:
         """The call in the cassette that a pointer names; None where it is not there, or is this
         one's. Where it is to be recorded anew, a pointer of an earlier session does not count.
         """
-        text = ""
-        if pointer.exists():
-            text = pointer.read_text(encoding="utf-8")
-        session, _, cassette = text.partition("\n")
+        if not pointer.exists():
+            return None
+        session, _, cassette = pointer.read_text(encoding="utf-8").partition("\n")
         anew = self._mode == "all" or fingerprint in self._renewed
         holder = self._folder / cassette
-        if not cassette or holder == self.path or (anew and session != self.recording.session):
+        if holder == self.path or (anew and session != self.recording.session):
             return None
         return Cassette.load(holder, interactions=True).entries.get(fingerprint)
 
@@ -380,7 +377,7 @@ class Tape:
         assert live is not None
         if self.recording.stopping():
             raise Stopped
-        http = self.recording.http
+        http, holder = self.recording.http, self._holder(request, sequence)
         attempts = Attempts()
         with contextlib.ExitStack() as stack:
             # An answer that is paid for and cannot be kept would be paid for again.
@@ -393,7 +390,7 @@ class Tape:
             self.asked.add(request.stage.stage)
             try:
                 recorded_request = replace(
-                    request, case=self.case, attempts=attempts, needs=self.needs
+                    request, case=self.case, attempts=attempts, needs=self.needs()
                 )
                 answer = self.scrubbed(await live(recorded_request))
             except Unscored as trouble:
@@ -404,8 +401,7 @@ class Tape:
                 raise
             finally:
                 # Also where no answer came: what was sent was asked, and may be billed.
-                sent = Spending(calls=attempts.sent, lost=attempts.lost)
-                self.spend(sent, self._holder(request, sequence))
+                self.spend(Spending(calls=attempts.sent, lost=attempts.lost), holder)
         scrubbed = replace(request, messages=self.recording.redactor.value(request.messages))
         entry = RecordedCall(
             stage=request.stage.stage,
@@ -416,9 +412,9 @@ class Tape:
             exchanges=tuple(exchanges[-1:]),
             **asdict(answer),
         )
-        spent = _spent(answer, calls=1)
+        spent = _spent(answer)
         # A client of the project's own counts no attempts.
-        self.spend(replace(spent, calls=int(not attempts.sent)), self._holder(request, sequence))
+        self.spend(replace(spent, calls=int(not attempts.sent), paid=spent.cost), holder)
         self.record(entry)
         return answer
 
@@ -428,12 +424,8 @@ class Tape:
 
     def scrubbed(self, answer: Answer) -> Answer:
         """The answer as a replay will give it, so that a secret in it makes no difference later."""
-        redact = self.recording.redactor.text
-        text = redact(storable(answer.text)[0])
-        refusal = answer.refusal
-        if refusal is not None:
-            refusal = redact(storable(refusal)[0])
-        return replace(answer, text=text, refusal=refusal)
+        clean: Answer = self.recording.redactor.value(storable(answer)[0])
+        return clean
 
     async def lock(self, stage: str) -> None:
         """Keep all others from recording into the cassette, and read what they have recorded."""
@@ -446,11 +438,6 @@ class Tape:
             self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True
 
-    def _is_marked(self) -> bool:
-        """Whether it was this session."""
-        mark = self._mark
-        return mark.exists() and mark.read_text(encoding="utf-8") == self.recording.session
-
     @property
     def _mark(self) -> Path:
         """Says which session has recorded the cassette anew, for the others of its cases that ask
@@ -461,7 +448,7 @@ class Tape:
     def _save(self, stage: str) -> None:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
             self._cassette.save()
-            if self._shared and self._mode == "all" and not self._is_marked():
+            if self._shared and self._mode == "all":
                 atomic_write(self._mark, self.recording.session)
 
     async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
@@ -498,15 +485,9 @@ class Tape:
         )
 
 
-def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:
-    return Spending(
-        calls=calls,
-        replayed=replayed,
-        usage=answer.usage,
-        cost=answer.cost or 0.0,
-        paid=(answer.cost or 0.0) if calls else 0.0,
-        unpriced=int(answer.cost is None),
-    )
+def _spent(answer: Answer) -> Spending:
+    """What an answer took, whenever that was paid."""
+    return Spending(usage=answer.usage, cost=answer.cost or 0.0, unpriced=int(answer.cost is None))
 
 
 def _nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
