@@ -248,6 +248,13 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
     return tuple(places)
 
 
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 def is_ours_or_installed(file: str) -> bool:
     """Whether code is of this package, of Python, of an installed library, or in no file."""
     if file.startswith("<") or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -43,13 +44,9 @@ def kind_of(section: JudgeStage) -> JudgeKind:
 
 
 def _code_file(section: JudgeStage, kind: JudgeKind) -> str | None:
-    """The Python file that a section names, of a kind of judge that may be in one."""
-    if not kind.behind_file:
-        return None
-    file: str = (getattr(section, kind.key) or "").rpartition(kind.behind_file)[0]
-    if not file.endswith(".py"):
-        return None
-    return file
+    """The Python file that a section names, before the name of what is in it."""
+    named = re.match(r"(.+\.py)[:@]", getattr(section, kind.key, None) or "")
+    return named[1] if named else None
 
 
 class JudgeEntry(NamedTuple):

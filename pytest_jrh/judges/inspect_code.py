@@ -222,7 +222,6 @@ INSPECT_SCORER = JudgeKind(
     build=_build_scorer,
     keys=ScorerKeys,
     asks_model=False,
-    behind_file="@",
     one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
     notes=(
         "args: {partial_credit: false}          # what the scorer is made with",

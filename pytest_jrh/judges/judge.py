@@ -243,17 +243,15 @@ class JudgeKind:
     A judge is of this kind where the key named `key` is set; `keys` are that key and those that go
     with it, None where it needs none beside those of every judge. Without `asks_model` its section
     need name no model. `build` takes the settings, the suite's mode and its instruction, the note
-    to the judge; it raises `InputError` for settings that cannot be used. `behind_file` is what
-    stands between a file of Python and a name in the value of its key, empty where that names no
-    file. `notes` are the lines about its other keys in the config of a new suite. `one_rubric` says
-    why it cannot be asked about several rubrics together; empty where it can.
+    to the judge; it raises `InputError` for settings that cannot be used. `notes` are the lines
+    about its other keys in the config of a new suite. `one_rubric` says why it cannot be asked
+    about several rubrics together; empty where it can.
     """
 
     key: str
     build: Callable[[JudgeSettings, Mode, str], SuiteJudge]
     keys: type[ConfigSection] | None = None
     asks_model: bool = True
-    behind_file: str = ""
     notes: tuple[str, ...] = ()
     one_rubric: str = ""
 

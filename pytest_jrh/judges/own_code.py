@@ -30,6 +30,7 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import (
     InputError,
     Unscored,
+    causes_of,
     error_places,
     error_text,
     is_ours_or_installed,
@@ -202,7 +203,12 @@ class Scoring:
         score: Any = value
         offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"
         if self.threshold is not None:
-            score, probability = self._held_to_threshold(value, self.threshold)
+            if type(value) is bool or not isinstance(value, int | float) or not 0 <= value <= 1:
+                problem = f"gave {value_text(value)}; `threshold` needs a number from 0 to 1"
+                raise self.invalid(problem)
+            score, probability = int(value >= self.threshold), float(value)
+            if self.one_passes:
+                score, probability = 1 - score, 1 - probability
         elif self.score_map is not None:
             if key_of(value) not in self.score_map:
                 raise self.invalid(
@@ -221,16 +227,6 @@ class Scoring:
             raise self.invalid(f"gave the score {value_text(score)}; it must be {offered}")
         return Verdict(coded(score), reasoning[:LONGEST_REASONING].strip(), probability)
 
-    def _held_to_threshold(self, value: object, threshold: float) -> tuple[int, float]:
-        """The score, and the probability that it is a violation."""
-        if type(value) is bool or not isinstance(value, int | float) or not 0 <= value <= 1:
-            problem = f"gave {value_text(value)}; `threshold` needs a number from 0 to 1"
-            raise self.invalid(problem)
-        score, probability = int(value >= threshold), float(value)
-        if self.one_passes:
-            return 1 - score, 1 - probability
-        return score, probability
-
     def invalid(self, problem: str) -> Unscored:
         """The outcome of a judge whose value is no verdict."""
         return no_verdict("invalid_response", f"{self.who} {problem}.")
@@ -248,7 +244,7 @@ def value_text(value: object) -> str:
 def no_verdict(
     outcome: UnscoredKind, cause: str, advice: str = "", error: BaseException | None = None
 ) -> Unscored:
-    """The outcome of a judge of own code without a verdict, for an error with its places."""
+    """The outcome of a judge of own code without a verdict; `error` is what it raised."""
     # Other cases meet the same, unless it may pass.
     same_trouble = ""
     if outcome == "invalid_response":
@@ -428,7 +424,7 @@ def advice_on_credentials() -> str:
 
 def advice_on_keys(error: BaseException) -> str:
     """What to set where an error says that a key is missing; empty for any other error."""
-    causes = [*_causes(error)]
+    causes = [*causes_of(error)]
     for cause in causes:
         if names := _variable_of(cause) or _named(cause):
             return f"{' or '.join(names)} is not set. {_to_set(names[:1])}"
@@ -448,12 +444,6 @@ def _to_set(names: list[str]) -> str:
     """What to write for variables that a replay needs, whatever they hold."""
     lines = "".join(f"\n    {name}: replay" for name in names)
     return f"{_ANY_VALUE}; in the workflow's `env`:{lines}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _modules(error: BaseException) -> list[str]:

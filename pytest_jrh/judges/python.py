@@ -105,12 +105,9 @@ class PythonJudge(OwnCodeJudge):
         def complete_and_wait(*args: Any, **keywords: Any) -> Any:
             return submit(ask(*args, **keywords)).result()
 
-        return complete if _is_async(self.function) else complete_and_wait
-
-
-def _is_async(function: Function) -> bool:
-    call = getattr(function, "__call__", function)  # noqa: B004 - the method itself
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        method = getattr(self.function, "__call__", None)  # noqa: B004 - the method itself
+        is_async = any(map(inspect.iscoroutinefunction, (self.function, method)))
+        return complete if is_async else complete_and_wait
 
 
 def supplied_judge(settings: JudgeSettings, function: Function) -> PythonJudge:
@@ -170,22 +167,21 @@ def imported(path: str, *, key: str) -> Function:
     return member
 
 
-def _module(name: str) -> types.ModuleType:
-    if name.endswith(".py"):
-        return _module_of_file(Path(name))
-    return importlib.import_module(name)
-
-
-def _module_of_file(path: Path) -> types.ModuleType:
-    """The module of a file, imported once; files beside it can be imported by it."""
+def _module(path: str) -> types.ModuleType:
+    """The module of an import path, or of a file, which is imported once, and may import files
+    beside it.
+    """
+    if not path.endswith(".py"):
+        return importlib.import_module(path)
+    file = Path(path)
     # Two suites may have files of one name.
-    name = f"jrh_judge_{path.stem}_{short_digest(str(path), 8)}"
+    name = f"jrh_judge_{file.stem}_{short_digest(str(file), 8)}"
     if name in sys.modules:
         return sys.modules[name]
-    spec: Any = importlib.util.spec_from_file_location(name, path)
+    spec: Any = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    folder = str(path.parent)
+    folder = str(file.parent)
     sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
@@ -202,6 +198,5 @@ PYTHON = JudgeKind(
     build=_build,
     keys=PythonKeys,
     asks_model=False,
-    behind_file=":",
     notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
 )

@@ -39,14 +39,19 @@ from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges.judge import (
     CodeAnswer,
     JudgeCalls,
-    JudgedCase,
     JudgedRubric,
     PromptJudge,
     SuiteJudge,
     judged_case,
     judged_rubric,
 )
-from pytest_jrh.judges.own_code import LONGEST_REASONING, code_answer, no_verdict, value_text
+from pytest_jrh.judges.own_code import (
+    LONGEST_REASONING,
+    Scoring,
+    code_answer,
+    no_verdict,
+    value_text,
+)
 from pytest_jrh.judges.python import PythonJudge
 from pytest_jrh.llm.calls import Response, explain, with_scale
 
@@ -169,10 +174,10 @@ class TogetherPython(PythonJudge):
             scores=(),
             rubrics=tuple(map(judged_rubric, self.settings.rubrics)),
         )
-        code = self.code(question, case, calls)
-        code = replace(code, read=partial(self.read, judged=question), verdict=_with_text)
-        verdicts = json.loads((await calls.run(code)).reasoning)
         scoring = self.scoring(judged)
+        code = self.code(question, case, calls)
+        code = replace(code, read=partial(self.read, scoring), verdict=_with_text)
+        verdicts = json.loads((await calls.run(code)).reasoning)
         try:
             if case.rubric.id not in verdicts:
                 raise scoring.invalid(f"gave no verdict on {shown(case.rubric.id)}")
@@ -180,12 +185,11 @@ class TogetherPython(PythonJudge):
         except Unscored as trouble:
             raise _alone(trouble) from None
 
-    def read(self, value: object, judged: JudgedCase) -> CodeAnswer:
+    def read(self, scoring: Scoring, value: object) -> CodeAnswer:
         """The verdicts of a mapping as text; raises `Unscored` where it is none of the rubrics."""
-        ids = [rubric.id for rubric in judged.rubrics]
-        invalid = self.scoring(judged).invalid
+        ids = [rubric.id for rubric in self.settings.rubrics]
         if not isinstance(value, Mapping):
-            raise invalid(
+            raise scoring.invalid(
                 f"gave {value_text(value)}; with `together` it has to return a mapping of rubric "
                 "ids to verdicts, such as {rubric.id: 0 for rubric in case.rubrics}"
             )
@@ -193,7 +197,8 @@ class TogetherPython(PythonJudge):
         for rubric_id, verdict in value.items():
             if rubric_id not in ids:
                 hint = nearest_hint(str(rubric_id), ids, "id") or f"must be one of {listed(ids)}"
-                raise invalid(f"gave a verdict on {shown(rubric_id)}, which is no rubric; {hint}")
+                problem = f"gave a verdict on {shown(rubric_id)}, which is no rubric; {hint}"
+                raise scoring.invalid(problem)
             said, reasoning = code_answer(verdict)
             if type(said) not in _PLAIN:
                 said = value_text(said)

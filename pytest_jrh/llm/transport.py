@@ -34,7 +34,7 @@ from typing import Any, TypeVar
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import leaves, printable
-from pytest_jrh.core.errors import Unscored, error_text, holding
+from pytest_jrh.core.errors import Unscored, causes_of, error_text, holding
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
 
@@ -608,7 +608,4 @@ def _package_of(absent: ImportError) -> str:
 
 
 def _cause_of(error: BaseException, kind: type[_Cause]) -> _Cause | None:
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, kind):
-        cause = cause.__cause__ or cause.__context__
-    return cause
+    return next((cause for cause in causes_of(error) if isinstance(cause, kind)), None)

@@ -135,8 +135,8 @@ def test_a_function_gives_verdicts_on_rubrics_of_the_suite_alone(
     rubrics = tuple(JudgedRubric(rubric.id, rubric.instructions) for rubric in RUBRICS)
     question = JudgedCase(JudgedRubric("", ""), (), rubrics=rubrics)
     if wanted.startswith("{"):
-        assert judge.read(value, question) == (0, wanted)
+        assert judge.read(judge.scoring(question), value) == (0, wanted)
         return
     with pytest.raises(Unscored) as refused:
-        judge.read(value, question)
+        judge.read(judge.scoring(question), value)
     assert wanted in refused.value.cause
