@@ -32,7 +32,6 @@ from pytest_jrh.core.scales import coded
 from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
 from pytest_jrh.core.transcript import assistant_indices, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
-from pytest_jrh.engine.own_code import CodeThreads, TapedCalls
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN
@@ -49,8 +48,7 @@ from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn
 from pytest_jrh.llm.transport import may_pass
 from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.people.labels import label_fields
-from pytest_jrh.recording.exchanges import Halt
-from pytest_jrh.recording.own_code import KeptRequests
+from pytest_jrh.recording.own_code import CodeThreads, TapedCalls
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
 from pytest_jrh.store.ledger import case_result
@@ -522,29 +520,19 @@ class Calls:
 
     def judging(self, tape: Tape, judge: SuiteJudge, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
-
-        def kept() -> KeptRequests:
-            """What records the requests of a judge's own code."""
-            return KeptRequests(
-                tape,
-                self._recorder(),
-                admit=partial(self._admit, tape),
-                paced=partial(self._paced, _asked_as(judge)),
-            )
-
-        return TapedCalls(tape, repeat, self._threads, self._code_places, kept)
+        return TapedCalls(
+            tape,
+            repeat,
+            self._threads,
+            self._code_places,
+            self._recorder,
+            admit=partial(self._count, JUDGE.name, tape.case, tape.needs()),
+            paced=partial(self._paced, _asked_as(judge)),
+        )
 
     def say(self, text: str) -> None:
         """Tell the user a sentence, once."""
         self._said[text] = None
-
-    def _admit(self, tape: Tape) -> Halt | None:
-        """Count a request of a judge's own code, or say why it must not be sent."""
-        try:
-            self._count(JUDGE.name, tape.case, tape.needs())
-        except Unscored as trouble:
-            return Halt("unasked", trouble.cause, trouble=trouble)
-        return None
 
     def _count(self, stage: str, case: str, needs: Needs) -> None:
         """Count a call whose price is not known; raises `Unscored` where it must not be made."""

@@ -90,9 +90,9 @@ class Exchanges:
 
     Each of the `recorded` ones answers one request, in order among equals. What is not there may
     be sent only while `live`: `room` keeps room on the disk for the answer to a request of so many
-    bytes, or raises `OSError`; `admit` counts the request, or says why it may not be sent.
-    `changed` is called for each exchange that is to be kept. `asked` are the requests that were
-    answered or sent.
+    bytes, or raises `OSError`; `admit` counts the request, or raises `Unscored` where it may not be
+    sent. `changed` is called for each exchange that is to be kept. `asked` are the requests that
+    were answered or sent.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Exchanges:
         *,
         live: bool,
         redactor: Redactor,
-        admit: Callable[[], Halt | None],
+        admit: Callable[[], object],
         changed: Callable[[], object],
         room: Callable[[int], contextlib.AbstractContextManager[None]],
     ) -> None:
@@ -157,12 +157,10 @@ class Exchanges:
         if self.live and asks_for_credentials(request.uri):
             # Neither counted nor kept: what comes back is a key.
             return None
-        halt: Halt | None
+        halt: Halt | None = Halt("missing", str(request), request)
         if self.live:
             # Outside of the lock: room and budget may wait for other processes.
-            halt = self._keep_room(request) or self._admit()
-        else:
-            halt = Halt("missing", str(request), request)
+            halt = self._not_admitted(request)
         with self._lock:
             if halt is not None:
                 self.halt = halt
@@ -171,12 +169,18 @@ class Exchanges:
             self.asked.append(request)
         return None
 
-    def _keep_room(self, request: HttpRequest) -> Halt | None:
-        """Keep room for an answer: one that is paid for and not kept would be paid for again."""
+    def _not_admitted(self, request: HttpRequest) -> Halt | None:
+        """Why a request may not be sent. Room is kept for its answer: one that is paid for and not
+        kept would be paid for again.
+        """
         room = contextlib.ExitStack()
         request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
         try:
             room.enter_context(self._room(request_size))
+            self._admit()
+        except Unscored as trouble:
+            room.close()
+            return Halt("unasked", trouble.cause, trouble=trouble)
         except OSError as error:
             return Halt("room", error.strerror or str(error))
         with self._lock:
