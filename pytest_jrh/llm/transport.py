@@ -508,28 +508,24 @@ def asked_wait(headers: Mapping[str, str], body: str) -> float | None:
         values.update((_plain(name), value) for name, value in leaves(json.loads(body)))
     values.update({_plain(name): value for name, value in headers.items()})
     asked_waits = [_seconds(match["span"]) for match in _IN_WORDS.finditer(body)]
-    resets = {}
+    used_up, others = [], []
     for name, value in values.items():
         is_wait = re.search(r"retry(?:after|delay|in)", name) is not None
-        if not is_wait and "reset" not in name:
+        if name.endswith("nanos") or not (is_wait or "reset" in name):
             continue
         wait = _wait(value, in_ms=name.endswith(("ms", "milliseconds")))
-        if wait is None or name.endswith("nanos"):
+        if wait is None:
             continue
         if is_wait:
             asked_waits.append(wait)
-        else:
-            resets[name] = wait
-    if asked_waits:
-        return max(asked_waits)
-    used_up = []
-    for name, wait in resets.items():
-        if values.get(name.replace("reset", "remaining")) == "0":
+        elif values.get(name.replace("reset", "remaining")) == "0":
             used_up.append(wait)
-    if used_up:
-        return max(used_up)
+        else:
+            others.append(wait)
+    if waits := asked_waits or used_up:
+        return max(waits)
     # Which of the limits was met is not said.
-    return min(resets.values(), default=None)
+    return min(others, default=None)
 
 
 def _plain(name: str) -> str:

@@ -30,8 +30,14 @@ from pytest_jrh.plugin.session import (
     case_ids,
     place_of,
 )
-from pytest_jrh.recording.cassettes import cassette_file, is_snapshot_change
-from pytest_jrh.recording.folders import cassettes_in, gather, prune, unused_cassettes
+from pytest_jrh.recording.cassettes import (
+    cassette_file,
+    cassettes_in,
+    gather,
+    is_snapshot_change,
+    prune,
+    unused_cassettes,
+)
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun

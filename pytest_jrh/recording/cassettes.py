@@ -6,6 +6,9 @@ as vcrpy records them, follow. The metadata is JSON, which is YAML, so that vcrp
 reader of YAML read the whole file, and a replay reads this head alone, with `json`; a head in other
 YAML is read as such. Files are written whole, after every call, to a temporary file that is then
 renamed. Room for an answer is kept on the disk before its call is paid for.
+
+At the end: which cassettes there are in a folder of recordings, those of a test and rubric gathered
+in one file, and unused ones removed.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain, islice
@@ -23,12 +26,17 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
 
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core import grouped_by
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.ids import GENERATION, JUDGING
 from pytest_jrh.core.text import one_line, shortened
-from pytest_jrh.llm.calls import Answer, SchemaSent
+from pytest_jrh.llm.calls import Answer, SchemaSent, digest
+from pytest_jrh.llm.limits import file_lock
+from pytest_jrh.store.made_cases import cause
 
 SHARED = "cassette.yaml"
 """The name of a file with the cassettes of all cases of a test and rubric, beside their own."""
@@ -332,6 +340,11 @@ def cassette_file(path: Path, *, shared: bool) -> Path:
     return path.with_name(SHARED) if shared else path
 
 
+def lock_file(folder: Path, path: Path) -> Path:
+    """The lock of whoever writes a file of a folder of recordings."""
+    return folder / f".locks/{digest(path.relative_to(folder).as_posix())[:32]}.lock"
+
+
 MAKE_ROOM = "Make room or fix the permissions, then run again: every call saved before is kept."
 # An answer is kept twice, as text and as the HTTP exchange; providers put about a page around it.
 _ANSWER = 32_768
@@ -398,3 +411,93 @@ def _snapshot(entry: RecordedCall) -> str:
             answer = json.loads(interaction["response"]["body"]["string"])
             name = answer.get("model") or answer.get("modelVersion")
     return shortened(one_line(name), _LONGEST_NAME) if isinstance(name, str) else ""
+
+
+def cassettes_in(folder: Path) -> list[Path]:
+    """The cassettes in a folder, sorted, those in a shared file by the paths that their own would
+    have.
+
+    Raises `InputError` where a shared file cannot be read.
+    """
+    cassettes: set[Path] = set()
+    for path in folder.glob("*/*/*.yaml"):
+        if path.name == SHARED:
+            cassettes.update(path.with_name(f"{name}.yaml") for name in shared(path))
+        else:
+            cassettes.add(path)
+    return sorted(cassettes)
+
+
+def _kind(path: Path) -> str:
+    """Whose calls a cassette holds; empty for a file that is not named like one."""
+    kind = path.stem.rpartition(".")[2]
+    return kind if kind == GENERATION or kind.startswith(JUDGING) else ""
+
+
+def unused_cassettes(
+    recorded: Iterable[Path], used: Collection[Path], *, frozen: bool
+) -> list[Path]:
+    """The recorded cassettes of a folder but the used ones.
+
+    A folder of cassettes may hold other things too: only what is named like a cassette counts. A
+    `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
+    """
+    kept_kinds = ("", GENERATION) if frozen else ("",)
+    unused = []
+    for path in recorded:
+        if path.parts[-3] in KINDS and _kind(path) not in kept_kinds and path not in used:
+            unused.append(path)
+    return unused
+
+
+def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """Remove cassettes of a folder; returns those removed, and a sentence for each that was not."""
+    removed = []
+    problems = []
+    for rubric_folder, paths in grouped_by(cassettes, "parent").items():
+        file = rubric_folder / SHARED
+        if file.exists():
+            try:
+                with file_lock(lock_file(folder, file)):
+                    update_shared(file, dict.fromkeys(path.stem for path in paths))
+            except OSError as error:
+                problems.append(f"{file} was not written: {cause(error)}.")
+                continue
+        for path in paths:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                problems.append(f"{path} could not be removed: {cause(error)}.")
+            else:
+                removed.append(path)
+    return removed, problems
+
+
+def gather(folder: Path) -> list[str]:
+    """Put the cassettes of cases into the shared ones of their tests and rubrics, and remove their
+    own files, but those that somebody records into; returns sentences about what went wrong.
+
+    A process that dies leaves both, and what is in its own file counts.
+    """
+    problems = []
+    own = sorted(filter(_kind, folder.glob("*/*/*.yaml")))
+    for rubric_folder, paths in grouped_by(own, "parent").items():
+        file = rubric_folder / SHARED
+        try:
+            with file_lock(lock_file(folder, file)):
+                contents = {path: path.read_bytes() for path in paths if path.exists()}
+                cassettes = [Cassette.load(path, interactions=True) for path in contents]
+                update_shared(file, {cassette.path.stem: cassette for cassette in cassettes})
+            for path, content in contents.items():
+                _remove(folder, path, content)
+        except (OSError, InputError) as error:
+            problems.append(f"{file} was not written: {cause(error)}.")
+    return problems
+
+
+def _remove(folder: Path, path: Path, content: bytes) -> None:
+    """Remove the cassette of a case, unless it has another content by now."""
+    lock = file_lock(lock_file(folder, path))
+    with contextlib.suppress(TimeoutError, FileNotFoundError), lock.acquire(blocking=False):
+        if path.read_bytes() == content:
+            path.unlink()

@@ -28,13 +28,13 @@ from pytest_jrh.llm.calls import (
     Exchange,
     Needs,
     Stopped,
-    digest,
 )
 from pytest_jrh.llm.limits import EarlyStop, held
 from pytest_jrh.recording.cassettes import (
     Cassette,
     RecordedCall,
     cassette_file,
+    lock_file,
     room_for,
     snapshot_change,
     writing,
@@ -89,11 +89,6 @@ class Recording:
     planning: bool
     tell: Callable[[str], None]
     one_cassette: bool
-
-
-def lock_file(folder: Path, path: Path) -> Path:
-    """The lock of whoever writes a file of a folder of recordings."""
-    return folder / f".locks/{digest(path.relative_to(folder).as_posix())[:32]}.lock"
 
 
 class Tape:

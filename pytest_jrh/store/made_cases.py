@@ -17,6 +17,8 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +76,7 @@ class RecordEntry(NamedTuple):
 class RecordIndex:
     """Places of records by case id; `foreign` are lines of RAND's harness, which have none."""
 
-    entries: Mapping[str, RecordEntry] = field(default_factory=dict)
+    entries: dict[str, RecordEntry] = field(default_factory=dict)
     foreign: tuple[LinePlace, ...] = ()
 
     def read(self, case_id: str) -> Case | None:
@@ -125,17 +127,13 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
     """Index the selected cases in spool files, later ones winning; what a killed process left of a
     line is none.
     """
-    made: dict[str, RecordEntry] = {}
-    rejected: dict[str, RecordEntry] = {}
-    for path in spools:
-        for line in lines_of(path):
-            if not line.is_ended:
-                continue
-            record = read_record(line.data, line.place)
-            if record.case_id in selected:
-                group = made if record.rejected is None else rejected
-                group[record.case_id] = RecordEntry.of(record, line)
-    return Spooled(RecordIndex(made), RecordIndex(rejected))
+    spooled = Spooled(RecordIndex(), RecordIndex())
+    for line in chain.from_iterable(map(lines_of, spools)):
+        record = read_record(line.data, line.place) if line.is_ended else None
+        if record is not None and record.case_id in selected:
+            index = spooled.made if record.rejected is None else spooled.rejected
+            index.entries[record.case_id] = RecordEntry.of(record, line)
+    return spooled
 
 
 def merge(
@@ -335,9 +333,8 @@ def made_before(suite: Suite) -> dict[str, RecordIndex]:
     """
     if suite.frozen is None and suite.config.rand.renew:
         return {}
-    paths = {test.name: suite.frozen or test.output_dir / CASES_FILE for test in suite.tests}
-    files = {path: read_jsonl(path) for path in dict.fromkeys(paths.values())}
-    return {test: files[path] for test, path in paths.items()}
+    read = cache(read_jsonl)
+    return {test.name: read(suite.frozen or test.output_dir / CASES_FILE) for test in suite.tests}
 
 
 def refuse_misfit(suite: Suite, entries: Iterable[RecordEntry]) -> None:

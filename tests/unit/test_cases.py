@@ -14,7 +14,7 @@ from pytest_jrh.config import probes as cases
 from pytest_jrh.core import ids
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.runs import RunSummary
-from pytest_jrh.recording.folders import cassettes_in
+from pytest_jrh.recording.cassettes import cassettes_in
 from tests.support.made_cases import make_spec, make_suite, suite_with
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]

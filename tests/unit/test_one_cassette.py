@@ -20,14 +20,18 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.llm.limits import file_lock
 from pytest_jrh.recording import cassettes
-from pytest_jrh.recording.cassettes import SHARED, Cassette, RecordedCall, room_for, update_shared
-from pytest_jrh.recording.folders import (
+from pytest_jrh.recording.cassettes import (
+    SHARED,
+    Cassette,
+    RecordedCall,
     cassettes_in,
     gather,
+    lock_file,
     prune,
+    room_for,
     unused_cassettes,
+    update_shared,
 )
-from pytest_jrh.recording.tapes import lock_file
 
 RUBRIC = "agent_positives/polite"
 # What ends a block of YAML, or looks like an end of ours.

@@ -18,7 +18,7 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import ids
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.runs import RunSummary
-from pytest_jrh.recording.folders import cassettes_in
+from pytest_jrh.recording.cassettes import cassettes_in
 from tests.support.configs import Folder, changed, minimal
 from tests.support.made_cases import RUBRIC, make_spec, make_suite
 

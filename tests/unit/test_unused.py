@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.recording.folders import cassettes_in, prune, unused_cassettes
+from pytest_jrh.recording.cassettes import cassettes_in, prune, unused_cassettes
 
 
 def cassette(folder: Path, name: str) -> Path:
