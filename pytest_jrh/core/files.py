@@ -158,6 +158,22 @@ class LineFile:
             file.truncate(complete)
 
 
+class LineFiles:
+    """Files that lines are added to, as to a `LineFile`, until all are closed."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, LineFile] = {}
+
+    def add(self, path: Path, line: bytes) -> None:
+        """Add a line to one of them; raises `OSError`."""
+        self._files.setdefault(path, LineFile(path)).add(line)
+
+    def close(self) -> None:
+        """Close the files, which may then be replaced."""
+        for file in self._files.values():
+            file.close()
+
+
 def append_line(path: Path, line: bytes) -> None:
     """Add a line to a file, and wait for the disk; raises `OSError` as it comes."""
     file = LineFile(path)

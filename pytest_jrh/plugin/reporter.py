@@ -4,6 +4,7 @@ what came of it: head, figures, notes that are worth reading once, and unused ca
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.files import LineFiles, absolute, relative_path
 from pytest_jrh.core.ids import cassette_path
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
@@ -43,7 +44,7 @@ from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.stats.baseline import is_active
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.store.ledger import LedgerWriter, result_from
+from pytest_jrh.store.ledger import ledger_path, result_from
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 _HEADER_WIDTH = 80
@@ -66,7 +67,8 @@ class Reporter:
         self._is_plan = session.options.plan or bool(session.config.option.collectonly)
         self._suites = session.suites
         self._started = time.monotonic()
-        self._ledger = LedgerWriter()
+        # The ledgers of suites: a killed session has left what it knew.
+        self._ledgers = LineFiles()
         # By node id.
         self.results: dict[str, CaseResult] = {}
         self._left_out: set[str] = set()
@@ -110,7 +112,10 @@ class Reporter:
             # That of a suite that only workers know by now is written at the end of the session.
             for ready in self._suites:
                 if ready.suite.name == result.suite:
-                    self._ledger.append(text, ready.suite)
+                    # What cannot be written, as on a full disk, is missing until the session's end,
+                    # which writes the whole file and says so.
+                    with contextlib.suppress(OSError):
+                        self._ledgers.add(ledger_path(ready.suite), text.encode())
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
@@ -180,7 +185,7 @@ class Reporter:
 
     def _decide(self, session: pytest.Session) -> None:
         """Decide about the results, and write baseline and reports."""
-        self._ledger.close()
+        self._ledgers.close()
         suites = self._suites_by_file()
         nodes = case_ids([*self._session.selected, *self.results], suites)
         # An error of collection interrupts a session, too, before anything is asked.

@@ -14,7 +14,6 @@ run as a formula is prefixed with `'`, ANSI sequences and control characters are
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -35,7 +34,6 @@ from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
 from pytest_jrh.core.documents import Fields, Json, misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import (
-    LineFile,
     atomic_write,
     encoded,
     exists,
@@ -142,30 +140,6 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
 def ledger_path(suite: Suite) -> Path:
     """The ledger of a suite."""
     return suite.results_dir / LEDGER_FILE
-
-
-class LedgerWriter:
-    """Appends to the ledgers of suites while a session runs, so that a killed one has left what it
-    knew.
-
-    What cannot be written, as on a full disk, is missing until the session's end, which writes the
-    whole file and says so.
-    """
-
-    def __init__(self) -> None:
-        self._files: dict[str, LineFile] = {}
-
-    def append(self, text: str, suite: Suite) -> None:
-        """Add what `ledger_line` gave."""
-        if suite.name not in self._files:
-            self._files[suite.name] = LineFile(ledger_path(suite))
-        with contextlib.suppress(OSError):
-            self._files[suite.name].add(text.encode())
-
-    def close(self) -> None:
-        """Close the files, which may then be replaced."""
-        for file in self._files.values():
-            file.close()
 
 
 def case_result(

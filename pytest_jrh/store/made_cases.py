@@ -28,7 +28,7 @@ from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import FileLine, LineFile, LinePlace, atomic_write, lines_of, replacing
+from pytest_jrh.core.files import FileLine, LineFiles, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
@@ -194,7 +194,8 @@ class Handover:
     def __init__(self, token: str, redactor: Redactor) -> None:
         self._token = token
         self._redactor = redactor
-        self._spools: dict[str, LineFile] = {}
+        self._spools = LineFiles()
+        self._name = f"{os.getpid()}-{secrets.token_hex(4)}.jsonl"
         self.notices: list[str] = []
 
     def folder(self, suite: Suite) -> Path:
@@ -203,24 +204,17 @@ class Handover:
 
     def keep(self, case: Case, suite: Suite) -> None:
         """Spool a made case where the controller can read it."""
-        if suite.name not in self._spools:
-            name = f"{os.getpid()}-{secrets.token_hex(4)}.jsonl"
-            self._spools[suite.name] = LineFile(self.folder(suite) / name)
-        spool = self._spools[suite.name]
+        folder = self.folder(suite)
         try:
-            spool.add(stored_line(case, self._redactor))
+            self._spools.add(folder / self._name, stored_line(case, self._redactor))
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
             # artifact.
-            self.notices.append(
-                f"A made case could not be written to {spool.path.parent}: "
-                f"{error.strerror or error}."
-            )
+            self.notices.append(f"A made case could not be written to {folder}: {cause(error)}.")
 
     def close(self) -> None:
         """Close the spools; their folders stay until `clear`."""
-        for spool in self._spools.values():
-            spool.close()
+        self._spools.close()
 
     def clear(self, suites: Iterable[Suite]) -> None:
         """Remove this session's folders, and those of sessions that were killed: nobody has

@@ -12,17 +12,11 @@ import pytest
 from pytest_jrh.core.calls import Spending, Usage
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import LineFiles
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseSpending
 from pytest_jrh.core.skips import Why
-from pytest_jrh.store.ledger import (
-    LedgerWriter,
-    ledger_line,
-    ledger_path,
-    line_data,
-    read_ledger,
-    result_from,
-)
+from pytest_jrh.store.ledger import ledger_line, ledger_path, line_data, read_ledger, result_from
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases, earlier_results
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import (
@@ -133,12 +127,12 @@ def test_a_ledger_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_what_a_killed_session_left_of_a_line_is_no_result_and_goes(tmp_path: Path) -> None:
     suite, (first, second) = make_suite(tmp_path), RESULTS[:2]
-    writer, path = LedgerWriter(), ledger_path(suite)
-    writer.append(ledger_line(first), suite)
+    writer, path = LineFiles(), ledger_path(suite)
+    writer.add(path, ledger_line(first).encode())
     writer.close()
     path.write_bytes(path.read_bytes() + ledger_line(second).encode()[:-19])
     assert [stored.result for stored in read_ledger(path).values()] == [first]
-    writer.append(ledger_line(second), suite)
+    writer.add(path, ledger_line(second).encode())
     writer.close()
     assert [stored.result for stored in read_ledger(path).values()] == [first, second]
 
