@@ -43,8 +43,8 @@ from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES, build_judge
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import (
+    ADVICE_ON_CREDENTIALS,
     OwnCodeJudge,
-    advice_on_credentials,
     asks_for_credentials,
 )
 from pytest_jrh.judges.python import supplied_judge
@@ -365,7 +365,7 @@ def _judges(
             )
             hint = "let it ask while it judges, or set `version` on the judge"
             if any(asks_for_credentials(reached.removeprefix("reach ")) for reached in tried):
-                hint = advice_on_credentials()
+                hint = ADVICE_ON_CREDENTIALS
             raise InputError(message, key="judge", hint=hint)
     return judges
 

@@ -526,7 +526,7 @@ class PromptJudge(SuiteJudge):
             answer = (await stage.ask(values, self.shape(case.rubric), images)).parsed
         except Unscored as trouble:
             if trouble.outcome == "model_error" and images:
-                trouble.advice = f"{_NO_IMAGES} {trouble.advice or ''}".strip()
+                trouble.advice = f"{_NO_IMAGES} {trouble.advice}".strip()
             raise
         return self.verdict(answer, case.rubric)
 

@@ -410,18 +410,6 @@ def asks_for_credentials(url: str) -> bool:
     return host in _METADATA_HOSTS or url.rpartition(":")[0] in _METADATA_HOSTS
 
 
-def advice_on_credentials() -> str:
-    """What to set in place of what a metadata service would be asked for."""
-    return (
-        "Credentials of a cloud are missing. "
-        f"{_to_set(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])}\n"
-        "Of Google GOOGLE_APPLICATION_CREDENTIALS has to name a file of the kind of credentials "
-        "that it was recorded with, and of Azure AZURE_TENANT_ID and AZURE_CLIENT_ID have to be as "
-        "they were recorded. Or set `version` on the judge, which then answers from its recorded "
-        "verdict"
-    )
-
-
 def advice_on_keys(error: BaseException) -> str:
     """What to set where an error says that a key is missing; empty for any other error."""
     causes = [*causes_of(error)]
@@ -433,7 +421,7 @@ def advice_on_keys(error: BaseException) -> str:
             continue
         for module in (type(cause).__module__, *_modules(cause)):
             if f"{module}.".startswith(_OF_CLOUDS):
-                return advice_on_credentials()
+                return ADVICE_ON_CREDENTIALS
             for library, name in _VARIABLES.items():
                 if f"{module}.".startswith(library):
                     return f"{name} is not set. {_to_set([name])}"
@@ -444,6 +432,16 @@ def _to_set(names: list[str]) -> str:
     """What to write for variables that a replay needs, whatever they hold."""
     lines = "".join(f"\n    {name}: replay" for name in names)
     return f"{_ANY_VALUE}; in the workflow's `env`:{lines}"
+
+
+ADVICE_ON_CREDENTIALS = (
+    "Credentials of a cloud are missing. "
+    f"{_to_set(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])}\n"
+    "Of Google GOOGLE_APPLICATION_CREDENTIALS has to name a file of the kind of credentials that "
+    "it was recorded with, and of Azure AZURE_TENANT_ID and AZURE_CLIENT_ID have to be as they "
+    "were recorded. Or set `version` on the judge, which then answers from its recorded verdict"
+)
+"""What to set in place of what a metadata service would be asked for."""
 
 
 def _modules(error: BaseException) -> list[str]:

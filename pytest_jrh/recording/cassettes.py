@@ -246,10 +246,8 @@ class Cassette:
         cassette = cls(path, complete=head.complete)
         exchanges = iter(data.get("interactions") or [])
         for call in head.calls:
-            of_call = tuple(islice(exchanges, call.interactions))
-            if of_call:
-                call = call.model_copy(update={"exchanges": of_call})  # noqa: PLW2901
-            cassette.entries[call.fingerprint] = call
+            of_call = {"exchanges": tuple(islice(exchanges, call.interactions))}
+            cassette.entries[call.fingerprint] = call.model_copy(update=of_call)
         return cassette
 
     def find(self, fingerprint: str) -> RecordedCall | None:

@@ -28,8 +28,8 @@ from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import CodeAnswer, OwnCode
 from pytest_jrh.judges.own_code import (
+    ADVICE_ON_CREDENTIALS,
     FIX_AND_RUN,
-    advice_on_credentials,
     advice_on_keys,
     asks_for_credentials,
     no_verdict,
@@ -271,7 +271,7 @@ class TapedCalls:
         url = halt.what.rpartition(" ")[2]
         if asks_for_credentials(url):
             cause = f"{asker} was stopped: it looked for credentials at {url}."
-            return no_verdict("model_error", cause, advice_on_credentials(), error)
+            return no_verdict("model_error", cause, ADVICE_ON_CREDENTIALS, error)
         if halt.why == "network":
             return Unscored(
                 "unrecorded",

@@ -54,12 +54,6 @@ _CUT = (
 )
 
 
-def is_shared(request: CallRequest, sequence: int) -> bool:
-    """Whether all cases of the run make this call: it summarizes the run before any edit."""
-    stage = STAGES.get(request.stage.stage)
-    return stage is not None and sequence <= stage.shared_calls
-
-
 @frozen
 class Lookup:
     """One call that a case has looked up, and whether it `is_recorded`."""
@@ -123,6 +117,9 @@ class Tape:
         self._folder = folder
         self._lock_file = lock_file(folder, path)
         self._locks = self._lock_file.parent
+        # Says which session has recorded the cassette anew, for the others of its cases that ask
+        # for it.
+        self._mark = self._lock_file.with_suffix(".session")
         self.spending: dict[str, Spending] = {}
         self.name = f"{path.stem.rpartition('.')[2]} {self._lock_file.stem[:12]}"
         self.lookups: list[Lookup] = []
@@ -194,10 +191,6 @@ class Tape:
         self._sequence += 1
         return self._sequence
 
-    @property
-    def _may_ask(self) -> bool:
-        return self.recording.live is not None and self.records and not self._tries
-
     async def __aenter__(self) -> Tape:
         return self
 
@@ -218,29 +211,27 @@ class Tape:
         return answer
 
     async def _answer(self, request: CallRequest) -> Answer:
-        sequence = self.next_place()
+        sequence, stage = self.next_place(), STAGES.get(request.stage.stage)
+        # All cases of the run make this call: it summarizes the run before any edit.
+        is_shared = stage is not None and sequence <= stage.shared_calls
+        # The name under which the call counts, which for others is the cassette's.
+        holder = f"shared {request.fingerprint[:12]}" if is_shared else self.name
         entry = self.recorded(request.fingerprint) or self._former_call(request.fingerprint)
-        if entry is None and self._may_ask:
+        may_ask = self.recording.live is not None and self.records and not self._tries
+        if entry is None and may_ask:
             await self.lock(request.stage.stage)
             entry = self.recorded(request.fingerprint)
             if entry is None:
-                if is_shared(request, sequence):
-                    return await self._record_shared(request, sequence)
-                return await self._record(request, sequence)
+                record = self._record_shared if is_shared else self._record
+                return await record(request, sequence, holder)
         self.lookups.append(Lookup(request.stage.stage, request.fingerprint, entry is not None))
         if entry is None:
             raise self._unrecorded(request)
-        return self._replayed(request, entry.answer, sequence)
+        return self._replayed(entry.answer, holder)
 
-    def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> Answer:
-        self.spend(replace(_spent(answer), replayed=1), self._holder(request, sequence))
+    def _replayed(self, answer: Answer, holder: str) -> Answer:
+        self.spend(replace(_spent(answer), replayed=1), holder)
         return answer
-
-    def _holder(self, request: CallRequest, sequence: int) -> str:
-        """The name under which a call counts: a shared one has its own, others the cassette's."""
-        if is_shared(request, sequence):
-            return f"shared {request.fingerprint[:12]}"
-        return self.name
 
     def spend(self, spending: Spending, name: str = "") -> None:
         """Count what calls took, under a name, else the cassette's."""
@@ -306,7 +297,7 @@ class Tape:
 
         Raises `Unscored` where the file cannot be written.
         """
-        may_keep = self._may_ask or (self._locked and self.records)
+        may_keep = self.records and (self._locked or self.recording.live is not None)
         if self._cassette.complete or not self.has_calls or not may_keep:
             return
         await self.lock("finish")
@@ -335,7 +326,7 @@ class Tape:
             return []
         return [stage for group in self.needs() for stage in group if stage.stage == name][:1]
 
-    async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
+    async def _record_shared(self, request: CallRequest, sequence: int, holder: str) -> Answer:
         """Record a call that other cases make too, unless one of them has its answer already: a
         pointer, which is no cassette, names the cassette that holds it.
         """
@@ -350,9 +341,9 @@ class Tape:
                 # Before the call is made, so that a kill loses nothing.
                 with writing(request.stage.stage, _NO_CALL.format(self._locks)):
                     atomic_write(pointer, text)
-                return await self._record(request, sequence)
+                return await self._record(request, sequence, holder)
             self.record(entry.model_copy(update={"sequence": sequence}))
-        return self._replayed(request, entry.answer, sequence)
+        return self._replayed(entry.answer, holder)
 
     def _pointed_to(self, pointer: Path, fingerprint: str) -> RecordedCall | None:
         """The call in the cassette that a pointer names; None where it is not there, or is this
@@ -367,13 +358,12 @@ class Tape:
             return None
         return Cassette.load(holder, interactions=True).entries.get(fingerprint)
 
-    async def _record(self, request: CallRequest, sequence: int) -> Answer:
+    async def _record(self, request: CallRequest, sequence: int, holder: str) -> Answer:
         live = self.recording.live
         assert live is not None
         if self.recording.stopping():
             raise Stopped
-        http, holder = self.recording.http, self._holder(request, sequence)
-        attempts = Attempts()
+        http, attempts = self.recording.http, Attempts()
         with contextlib.ExitStack() as stack:
             # An answer that is paid for and cannot be kept would be paid for again.
             with writing(request.stage.stage, _NO_CALL.format(self.path.parent)):
@@ -384,10 +374,8 @@ class Tape:
                 exchanges = stack.enter_context(http.recording())
             self.asked.add(request.stage.stage)
             try:
-                recorded_request = replace(
-                    request, case=self.case, attempts=attempts, needs=self.needs()
-                )
-                answer = self.scrubbed(await live(recorded_request))
+                request = replace(request, case=self.case, attempts=attempts, needs=self.needs())
+                answer = self.scrubbed(await live(request))
             except Unscored as trouble:
                 if trouble.keyless:
                     # As on a fork: whoever has a key is to record it, which the command of this
@@ -433,13 +421,6 @@ class Tape:
             self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True
 
-    @property
-    def _mark(self) -> Path:
-        """Says which session has recorded the cassette anew, for the others of its cases that ask
-        for it.
-        """
-        return self._lock_file.with_suffix(".session")
-
     def _save(self, stage: str) -> None:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
             self._cassette.save()
@@ -456,14 +437,13 @@ class Tape:
         """
         cassette = Cassette.load(self.path, interactions=True)
         entry, stage = _nearest(cassette, request), request.stage.stage
+        cause, changes = "The case has no recording.", ""
         if entry is not None:
             changes = difference(entry, request, redact=self.recording.redactor.text)
             cause = f"The call is not in the cassette; the nearest recorded {stage} call differs."
-            return self.missing(stage, cause, changes, why)
-        cause = "The case has no recording."
-        if cassette.entries:
+        elif cassette.entries:
             cause = f"The cassette has no {stage} call."
-        return self.missing(stage, cause, why=why)
+        return self.missing(stage, cause, changes, why)
 
     def missing(self, stage: str, cause: str, changes: str = "", why: str = "") -> Unscored:
         """The outcome of what is not recorded; `changes` from the nearest recording to it."""
