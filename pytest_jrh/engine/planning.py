@@ -94,11 +94,14 @@ async def surveyed(
         to_make = _making(attempt, ready)
         if judge is not None and can_be_judged:
             repeats = ready.suite.repeats_of(spec) - len(attempt.verdicts)
-            calls = judge.calls.times(repeats, repeats)
-            # There may be no case of a probe: models are asked whether there is one.
-            is_sure = attempt.case is not None or not _asking(spec)
-            to_make[JUDGE.name] = calls if is_sure else Bounds(0, calls.high)
-    models = [*ready.suite.stages.values(), *(judge.models if judge is not None else ())]
+            # There may be no case of a probe: models are asked whether there is one. The requests
+            # of code are not known: a verdict counts as one call at most.
+            is_made = attempt.case is not None or not _asking(spec)
+            is_sure = is_made and not judge.runs_code
+            to_make[JUDGE.name] = Bounds(repeats if is_sure else 0, repeats)
+    models = [*ready.suite.stages.values()]
+    if judge is not None:
+        models.append(judge.model)
     return Survey(
         spec=spec,
         recorded=_answered(attempt.tapes).total(),

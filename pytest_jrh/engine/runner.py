@@ -262,13 +262,13 @@ class CaseRunner:
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
         said = about_media(case.messages, judge.settings)
-        if said and judge.models and not judge.runs_code:
+        if said and not judge.runs_code:
             self.calls.say(f"suite {spec.suite}: {said}")
         async with self.calls.tape(attempt, ready, judging=True) as tape:
             await to_its_end(tape, self._repeats(attempt, ready, judge, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
-        if self._settings.ask and not spec.variant and judge.models:
+        if self._settings.ask and not spec.variant:
             attempt.turns_shown = shown_turns(case, tape.sent)
         tape.sent.texts.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
@@ -292,8 +292,7 @@ class CaseRunner:
             calls = self.calls.judging(tape, judge, repeat)
             verdict = await renewing(tape, self._settings, partial(judge, case, calls))
             # The tape has looked for secrets in the model's answer, where one may be escaped.
-            redactor = self._settings.redactor
-            redact = redactor.text if judge.models else redactor.of_code
+            redact = self._settings.redactor.text
             verdict = replace(verdict, reasoning=redact(verdict.reasoning))
             tape.usable(judge.settings.stage)
             attempt.verdicts.append(verdict)

@@ -382,7 +382,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
         raise InputError(
             f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint
         )
-    notices = list(without_cases(suite, path, cases.entries.values()))
+    notices = without_cases(suite, path, cases.entries.values())
     if foreign := len(cases.foreign):
         lines = f"{counted(foreign, 'line')} without `format` and `case_id`"
         notices.append(f"{path.name}: {lines} left out: pytest-jrh did not write them.")

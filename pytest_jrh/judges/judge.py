@@ -20,16 +20,7 @@ from pydantic import BeforeValidator, create_model
 
 from pytest_jrh.cases.probes.probe import STYLES
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.calls import (
-    JUDGE,
-    NO_CALL,
-    ONE_CALL,
-    TOGETHER,
-    Bounds,
-    Complete,
-    PromptsOf,
-    StageModel,
-)
+from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError, Unscored
@@ -133,17 +124,14 @@ class JudgeCalls(Protocol):
 
 @frozen
 class SuiteJudge(ABC):
-    """A judge under test.
-
-    Unless overridden, properties are those of a judge that calls no model.
-    """
+    """A judge under test."""
 
     settings: JudgeSettings
 
     @property
-    @abstractmethod
     def label(self) -> str:
         """What reports call it, such as its model."""
+        return self.settings.label
 
     @property
     @abstractmethod
@@ -151,14 +139,9 @@ class SuiteJudge(ABC):
         """Identifies the judge: equal where two sessions asked the same one."""
 
     @property
-    def models(self) -> tuple[StageModel, ...]:
-        """The models that it asks, where they are known in advance; empty if it asks none."""
-        return ()
-
-    @property
-    def calls(self) -> Bounds:
-        """How many calls of these models one verdict takes, for plans and their costs."""
-        return NO_CALL
+    def model(self) -> StageModel:
+        """The model that it asks; of code itself, in place of the models that it may ask."""
+        return StageModel(JUDGE.name, self.label) if self.runs_code else self.settings.stage
 
     @property
     def runs_code(self) -> bool:
@@ -461,11 +444,6 @@ class PromptJudge(SuiteJudge):
     instruction: str = ""
 
     @property
-    def label(self) -> str:
-        """The model's name."""
-        return self.settings.stage.model
-
-    @property
     def fingerprint(self) -> str:
         """SHA-256 over model, prompt and parameters; not where and how fast the model is asked."""
         settings = self.settings
@@ -480,16 +458,6 @@ class PromptJudge(SuiteJudge):
             if value := getattr(settings.section, key):
                 parts[key] = value
         return json_digest(parts)
-
-    @property
-    def models(self) -> tuple[StageModel, ...]:
-        """The one model that it asks."""
-        return (self.settings.stage,)
-
-    @property
-    def calls(self) -> Bounds:
-        """One call a verdict; answers that have to be asked for again come on top."""
-        return ONE_CALL
 
     @property
     def prompt(self) -> str:

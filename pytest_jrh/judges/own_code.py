@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import JUDGE, Bounds, StageModel
+from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import (
     InputError,
@@ -103,16 +103,6 @@ class OwnCodeJudge(SuiteJudge):
         section = self.settings.section
         assert isinstance(section, OwnCodeKeys)
         return section.version
-
-    @property
-    def models(self) -> tuple[StageModel, ...]:
-        """Itself, in place of the models that it may ask."""
-        return (StageModel(JUDGE.name, self.label),)
-
-    @property
-    def calls(self) -> Bounds:
-        """Its requests are not known, so a verdict counts as one call at most."""
-        return Bounds(0, 1)
 
     @property
     def runs_code(self) -> bool:

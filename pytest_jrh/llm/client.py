@@ -130,13 +130,12 @@ class LiteLLMExchange:
         self._slots = asyncio.Semaphore(limit)
         self._in_flight = 0
         self._negotiation = Negotiation()
-        self._notices: dict[str, None] = {}
         self._answers: Counter[Server] = Counter()
 
     @property
     def notices(self) -> list[str]:
         """Notices for the user, each once."""
-        return [*self._negotiation.notices.values(), *self._notices]
+        return list(self._negotiation.notices.values())
 
     def stop(self) -> None:
         """Send no more calls; calls in flight finish."""
@@ -198,23 +197,15 @@ class LiteLLMExchange:
         turn = Turn(request.stage)
         if wait := self._pace.wait(turn):
             return wait
-        most = self._enter(request)
-        return _BUDGET_POLL if most is None else await self._send(request, most, turn)
-
-    def _enter(self, request: CallRequest) -> float | None:
-        """Enter the call in the budget and return its maximum cost; None means to wait.
-
-        Raises `Unscored` (over_budget) where the budget does not allow it. Calls in flight may cost
-        less than reserved, so while there are any, waiting is worthwhile.
-        """
         most = 0.0
         if self._ledger.most_cost is not None and (price := price_for(request.stage)):
             most = price.most(request)
         refusal = self._ledger.enter(most)
         if refusal is None:
-            return most
+            return await self._send(request, most, turn)
         if most and self._in_flight > 1:
-            return None
+            # Calls in flight may cost less than reserved.
+            return _BUDGET_POLL
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 
     async def _send(self, request: CallRequest, most: float, turn: Turn) -> Answer | Failure | None:
@@ -241,7 +232,8 @@ class LiteLLMExchange:
             if answer.cost is not None:
                 actual = answer.cost
             if answer.usage == Usage():
-                self._notices[_NO_COUNTS.format(request.stage.model)] = None
+                model = request.stage.model
+                self._negotiation.notices[model, "tokens"] = _NO_COUNTS.format(model)
         except TimeoutError:
             attempts.lost += 1
             return timed_out(request)

@@ -99,9 +99,8 @@ def grounds_of(
     verifier = stage.model if stage is not None else ""
     shared_models = []
     for name, judge in judges.items():
-        for model in judge.models:
-            if verifier and is_same(model.model, verifier):
-                shared_models.append(SharedModel(name or "", model.model))
+        if verifier and is_same(judge.model.model, verifier):
+            shared_models.append(SharedModel(name or "", judge.model.model))
     cases = []
     for key, label in labels.items():
         annotators = [source.annotator for source in label.sources]

@@ -213,8 +213,7 @@ class SuiteSession:
         stages: list[StageModel] = []
         for ready in filter(self.suites.asks, self.suites):
             stages += ready.suite.stages.values()
-            for judge in ready.judges.values():
-                stages += judge.models
+            stages += (judge.model for judge in ready.judges.values())
         reason = unpriced_reason(limit, stages)
         if reason is not None:
             raise pytest.UsageError(reason)

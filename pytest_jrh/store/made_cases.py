@@ -263,17 +263,15 @@ def specs_of(index: RecordIndex, suite: Suite, recorded: Recorded | None) -> Ite
     """Every case of the suite that a file holds, in the suite's order of tests and rubrics, then
     file order, and those that probes derive of them, those first that were `recorded`.
     """
-    return with_probes(suite, _made_specs(index, suite), recorded=recorded)
-
-
-def _made_specs(index: RecordIndex, suite: Suite) -> Iterator[CaseSpec]:
+    made: list[CaseSpec] = []
     specs = (entry.spec for entry in index.entries.values() if entry.spec.suite == suite.name)
     by_rubric = grouped_by(specs, "test", "rubric_id")
     for test in suite.tests:
         for rubric in suite.rubrics:
             for spec in by_rubric.get((test.name, rubric.id), ()):
                 if spec.target_score in test.targets[rubric.id]:
-                    yield spec
+                    made.append(spec)
+    return with_probes(suite, made, recorded=recorded)
 
 
 def fields_of_runs(index: RecordIndex, suite: str) -> Iterator[tuple[RunKey, Fields]]:
@@ -348,7 +346,7 @@ def refuse_misfit(suite: Suite, entries: Iterable[RecordEntry]) -> None:
             raise InputError(message, str(entry.place.path), entry.place.number)
 
 
-def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
+def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> list[str]:
     """Say which of the suite's tests and rubrics the file has no case of."""
     specs = [entry.spec for entry in entries if entry.spec.suite == suite.name]
     has_cases = {(spec.test, spec.rubric_id) for spec in specs}
@@ -359,7 +357,7 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
                 sentences.append(
                     f"{path.name} has no case of the test {test.name} for the rubric {rubric.id!r}."
                 )
-    return tuple(sentences)
+    return sentences
 
 
 def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
@@ -425,7 +423,7 @@ def earlier_results(
     cases.
     """
     path = ledger_path(suite)
-    if all(case in ran for case in cases.specs) or not path.exists():
+    if all(case in ran for case in cases.specs):
         return {}, []
     try:
         stored = {case: entry.result for case, entry in read_ledger(path).items()}

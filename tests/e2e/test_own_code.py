@@ -244,7 +244,7 @@ def test_the_budget_counts_each_request(
     # What was answered is kept, and not asked again.
     assert bench.judge("once").outcome == "agree"
     assert len(service.asked) == 3
-    refused = unpriced_reason(1, bench.ready.judges[None].models)
+    refused = unpriced_reason(1, [bench.ready.judges[None].model])
     assert "no known price for judges.py:judge" in str(refused)
 
 
