@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.judge import PROMPT, JudgeKind, JudgeSettings, SuiteJudge
+from pytest_jrh.judges.own_code import file_of
 from pytest_jrh.judges.python import PYTHON
 from pytest_jrh.judges.together import together
 
@@ -41,12 +41,6 @@ def kind_of(section: JudgeStage) -> JudgeKind:
     if not kinds:
         return PROMPT
     return JUDGES[kinds[0]]
-
-
-def _code_file(section: JudgeStage, kind: JudgeKind) -> str | None:
-    """The Python file that a section names, before the name of what is in it."""
-    named = re.match(r"(.+\.py)[:@]", getattr(section, kind.key, None) or "")
-    return named[1] if named else None
 
 
 class JudgeEntry(NamedTuple):
@@ -88,7 +82,7 @@ def judge_entries(
         kind, file = PYTHON, None
         if not own_judge:
             kind = kind_of(section)
-            file = _code_file(section, kind)
+            file = file_of(getattr(section, kind.key, None) or "")
         entries.append(JudgeEntry(place, section, base, kind, file))
     return entries
 

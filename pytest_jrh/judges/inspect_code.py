@@ -30,6 +30,7 @@ from pytest_jrh.judges.own_code import (
     OwnCodeKeys,
     Scoring,
     code_digest,
+    file_of,
     loading,
     shown_path,
 )
@@ -143,26 +144,6 @@ def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
     return CodeAnswer(value, reasoning)
 
 
-def _loaded(spec: str, args: Fields, settings: JudgeSettings) -> tuple[Scorer, str]:
-    """The scorer that `spec` names, and the digest of its code.
-
-    Raises `InputError` with what Inspect says where it is not there, or its module raised.
-    """
-    failure = f"the scorer {shown_path(spec, '@')!r} cannot be loaded"
-    with loading(failure, f"judge.{_SCORER}", _NAMES):
-        from inspect_ai._eval.loader import scorer_from_spec
-        from inspect_ai._util.registry import registry_info, registry_lookup
-        from inspect_ai.scorer._scorer import ScorerSpec
-
-        scorer = scorer_from_spec(ScorerSpec(scorer=spec), None, **args)
-        factory = registry_lookup("scorer", registry_info(scorer).name)
-    code = factory if callable(factory) else scorer
-    file = spec.rpartition("@")[0]
-    module_file = file if file.endswith(".py") else None
-    named_files = _named_files(args, settings.folders)
-    return scorer, code_digest(code, module_file=module_file, config_files=named_files)
-
-
 def _named_files(args: Fields, folders: Sequence[Path]) -> dict[str, Path]:
     """The files that arguments of the config name, by their names there."""
     files: dict[str, Path] = {}
@@ -207,14 +188,29 @@ def task_state(judged: JudgedCase, case: Case, target: Target, model: str) -> Ta
 
 
 def _build_scorer(settings: JudgeSettings, mode: Mode, instruction: str) -> ScorerJudge:
+    """The judge of a scorer.
+
+    Raises `InputError` with what Inspect says where it is not there, or its module raised.
+    """
     del mode, instruction  # the scorer gets the rubric as its target
     section = settings.section
     assert isinstance(section, ScorerKeys)
-    spec = section.inspect_scorer
+    spec, args = section.inspect_scorer, section.args or {}
     assert spec is not None
+    path = shown_path(spec)
+    with loading(f"the scorer {path!r} cannot be loaded", f"judge.{_SCORER}", _NAMES):
+        from inspect_ai._eval.loader import scorer_from_spec
+        from inspect_ai._util.registry import registry_info, registry_lookup
+        from inspect_ai.scorer._scorer import ScorerSpec
 
-    scorer, digest = _loaded(spec, section.args or {}, settings)
-    return ScorerJudge(settings, digest, shown_path(spec, "@"), section, scorer)
+        scorer = scorer_from_spec(ScorerSpec(scorer=spec), None, **args)
+        factory = registry_lookup("scorer", registry_info(scorer).name)
+    digest = code_digest(
+        factory if callable(factory) else scorer,
+        module_file=file_of(spec),
+        config_files=_named_files(args, settings.folders),
+    )
+    return ScorerJudge(settings, digest, path, section, scorer)
 
 
 INSPECT_SCORER = JudgeKind(

@@ -273,10 +273,15 @@ def loading(failure: str, key: str, hint: str) -> Iterator[None]:
         raise InputError(message, key=key, hint=advice or None) from error
 
 
-def shown_path(path: str, separator: str) -> str:
+def file_of(path: str) -> str | None:
+    """The Python file of a judge's code, as the config names it: file.py:name or file.py@name."""
+    match = re.match(r"(.+\.py)[:@]", path)
+    return match[1] if match else None
+
+
+def shown_path(path: str) -> str:
     """A judge's code as messages name it: a file by its name alone, wherever it lies."""
-    file, _, name = path.rpartition(separator)
-    return f"{Path(file).name}{separator}{name}" if file else path
+    return Path(path).name if file_of(path) else path
 
 
 def code_digest(

@@ -125,7 +125,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     module_file = _module(path.rpartition(":")[0]).__file__ or ""
     _refuse_another_import(Path(module_file), path)
     digest = code_digest(function, module_file=module_file)
-    return PythonJudge(settings, digest, shown_path(path, ":"), function)
+    return PythonJudge(settings, digest, shown_path(path), function)
 
 
 def _refuse_another_import(module_file: Path, path: str) -> None:
@@ -136,7 +136,7 @@ def _refuse_another_import(module_file: Path, path: str) -> None:
         file_beside = module_file.with_name(f"{name}.py")
         if imported_file != file_beside and file_beside.is_file():
             message = (
-                f"{shown_path(path, ':')!r} imports {shown(name)} from its folder, but a module of "
+                f"{shown_path(path)!r} imports {shown(name)} from its folder, but a module of "
                 "that name was imported before, from "
                 f"{imported_file.parent.name}/{imported_file.name}"
             )
@@ -153,7 +153,7 @@ def imported(path: str, *, key: str) -> Function:
     is_module = all(map(str.isidentifier, module_name.split(".")))
     if not name or not (is_module or module_name.endswith(".py")):
         raise InputError(f"got {shown(path)}; must be {_TAKES}", key=key)
-    shown_name = repr(shown_path(path, ":"))
+    shown_name = repr(shown_path(path))
     with loading(f"the judge {shown_name} cannot be imported", key, _IMPORT_PATH):
         module = _module(module_name)
     member: object = getattr(module, name, None)

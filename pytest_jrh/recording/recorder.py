@@ -10,6 +10,7 @@ insides is in this file.
 from __future__ import annotations
 
 import contextlib
+import copy
 import zlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -111,9 +112,7 @@ class HttpRecorder:
         """The recorded answer, in a copy: the libraries change what they get."""
         from vcr.serializers.compat import convert_to_bytes
 
-        response = request.jrh_interaction["response"]
-        headers = dict(response["headers"])
-        return convert_to_bytes({**response, "headers": headers, "body": dict(response["body"])})
+        return convert_to_bytes(copy.deepcopy(request.jrh_interaction["response"]))
 
     def append(self, request: Any, response: Any) -> None:
         """Keep an exchange that was made, with the call or the code that it belongs to."""

@@ -109,6 +109,7 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """Look for the edited turns of a case in what was sent; of one without edits for all turns."""
     is_whole = not case.outcome.edits
     turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
+    shown = ShownTurns(len(turns), is_whole=is_whole)
     # What stands for media in a transcript is not what was sent.
     has_media = media_in(case.messages) > 0
     # Prompts about an answer have it part by part, which takes no search, nor the transcript.
@@ -117,17 +118,17 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     is_sure = not has_media and not has_calls and min(map(len, parts), default=0) > _SURE_PIECE
     for text in sent.texts if is_sure else ():
         if all(part in text for part in parts):
-            return ShownTurns(len(turns), is_whole=is_whole)
+            return shown
     transcript = "" if has_media else render_transcript(case.messages)
     for text in sent.texts if transcript else ():
         if transcript in text:
-            return ShownTurns(len(turns), is_whole=is_whole)
+            return shown
     search = _Search(case, sent)
     states = {index: search.state_of(index, original) for index, original in turns.items()}
     missing = tuple(index for index, state in states.items() if state == "missing")
     unknown = list(states.values()).count("unknown")
     cut = _cut_at(transcript, sent.texts) if transcript and missing else 0
-    return ShownTurns(len(turns), missing, unknown, is_whole=is_whole, cut=cut)
+    return replace(shown, missing=missing, unknown=unknown, cut=cut)
 
 
 def _cut_at(transcript: str, texts: Iterable[str]) -> int:
