@@ -298,6 +298,10 @@ class TapedCalls:
         )
 
 
+# Seconds between two looks whether code still waits for a call of ours.
+_LONGEST_LOOK = 0.1
+
+
 @dataclass(slots=True)
 class _Run:
     """One run of a judge's own code; `clean` is the context without its exchanges."""
@@ -306,8 +310,7 @@ class _Run:
     threads: CodeThreads
     clean: Context
     trouble: BaseException | None = None
-    asking: dict[int, float] = field(default_factory=dict)
-    asked_for: float = 0.0
+    asking: int = 0
 
     async def value(self) -> object:
         """What the code returns; raises `Unscored` where it does not."""
@@ -320,11 +323,8 @@ class _Run:
             )
 
         running = self.threads.start(lambda: self.code.call(submit))
-        waiter, began = asyncio.wrap_future(running.ended), time.monotonic()
+        waiter, seconds_left = asyncio.wrap_future(running.ended), self.code.timeout
         while not waiter.done():
-            time_now = time.monotonic()
-            excused = self.asked_for + sum(time_now - began_at for began_at in self.asking.values())
-            seconds_left = self.code.timeout - (time_now - began - excused)
             if seconds_left <= 0:
                 # Nobody waits for it any more: it may end after the engine's loop.
                 waiter.cancel()
@@ -336,13 +336,15 @@ class _Run:
                     "`timeout`.",
                     _LATE,
                 )
-            await asyncio.wait([waiter], timeout=seconds_left)
+            began, was_asking = time.monotonic(), self.asking
+            await asyncio.wait([waiter], timeout=min(seconds_left, _LONGEST_LOOK))
+            if not was_asking:
+                seconds_left -= time.monotonic() - began
         return self._read(waiter.result())
 
     async def _counted(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Await a call of ours for the code, whose time does not run meanwhile."""
-        key, began = id(work), time.monotonic()
-        self.asking[key] = began
+        self.asking += 1
         try:
             return await work
         except Unscored as trouble:
@@ -354,8 +356,7 @@ class _Run:
             self.trouble = end
             raise Halted from end
         finally:
-            del self.asking[key]
-            self.asked_for += time.monotonic() - began
+            self.asking -= 1
 
     def _read(self, ended: Ended) -> object:
         if self.trouble is not None:

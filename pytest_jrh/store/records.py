@@ -278,15 +278,13 @@ def under(case: Case, rubric: Rubric, judge: str | None = None) -> Case:
     then say where it stands in its file.
     """
     case = replace(case, spec=replace(case.spec, judge=judge))
-    if replace(rubric, file="", line=1) == case.rubric:
-        return replace(case, rubric=rubric)
-    stored, now = case.rubric.instructions, rubric.instructions
-    if replace(rubric, instructions=stored, file="", line=1) == case.rubric and covers(stored, now):
-        # Stored without a secret that the rubric's file holds; the judge was, and is, recorded
-        # without it too.
-        known = replace(case.rubric, file=rubric.file, line=rubric.line, answers=rubric.answers)
-        return replace(case, rubric=known)
-    return case
+    # They may be stored without a secret that the rubric's file holds; the judge was, and is,
+    # recorded without it too.
+    known = replace(rubric, instructions=case.rubric.instructions)
+    is_same = replace(known, file="", line=1) == case.rubric
+    if not is_same or not covers(known.instructions, rubric.instructions):
+        return case
+    return replace(case, rubric=known)
 
 
 def reworded(case: Case, rubric: Rubric) -> Case | None:

@@ -223,7 +223,7 @@ def test_records_and_the_ledger_have_words(rubric: Rubric, said: Any) -> None:
     assert to_record(case)["expected"] == to_record(case)["target_score"] == said
     assert (read.expected, read.label, read.scale) == (case.expected, label, rubric.scale)
     assert read.outcome.verification == case.outcome.verification
-    assert under(read, rubric).rubric is rubric
+    assert under(read, rubric).rubric == rubric
     assert not read.altered
     reworded = replace(rubric, not_applicable="Nobody is there.")
     assert case_digest(replace(case, rubric=reworded)) != case_digest(case)
