@@ -165,7 +165,6 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
     if not index.entries and not index.foreign and not target.exists():
         return index
     entries = {}
-    foreign = []
     with replacing(target) as out:
 
         def copied(line_place: LinePlace) -> LinePlace:
@@ -173,11 +172,10 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
             out.write(_bytes_at(line_place) + b"\n")
             return line_place._replace(path=target, offset=offset)
 
-        for line_place in index.foreign:
-            foreign.append(copied(line_place))
+        foreign = tuple(map(copied, index.foreign))
         for case_id, entry in sorted(index.entries.items()):
             entries[case_id] = entry._replace(place=copied(entry.place))
-    return RecordIndex(entries, tuple(foreign))
+    return RecordIndex(entries, foreign)
 
 
 _PREFIX = ".spool-"
@@ -305,16 +303,13 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
 
     Raises `InputError` for a record that cannot be used.
     """
-    rubrics = suite.rubric_by_id
-    folders = {}
+    read = cache(read_jsonl)
     for test in suite.tests:
-        folders[test.name] = suite.frozen.parent if suite.frozen else test.output_dir
-    for folder in dict.fromkeys(folders.values()):
-        for entry in read_jsonl(folder / REJECTED_FILE).entries.values():
-            spec = entry.spec
-            is_here = spec.suite == suite.name and folders.get(spec.test) == folder
-            if is_here and spec.rubric_id in rubrics:
-                yield under(entry.case(), rubrics[spec.rubric_id])
+        folder = suite.frozen.parent if suite.frozen else test.output_dir
+        for entry in read(folder / REJECTED_FILE).entries.values():
+            spec, rubric = entry.spec, suite.rubric_by_id.get(entry.spec.rubric_id)
+            if (spec.suite, spec.test) == (suite.name, test.name) and rubric is not None:
+                yield under(entry.case(), rubric)
 
 
 def made_before(suite: Suite) -> dict[str, RecordIndex]:
