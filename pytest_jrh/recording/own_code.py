@@ -340,7 +340,21 @@ class _Run:
             await asyncio.wait([waiter], timeout=min(seconds_left, _LONGEST_LOOK))
             if not was_asking:
                 seconds_left -= time.monotonic() - began
-        return self._read(waiter.result())
+        ended = waiter.result()
+        if self.trouble is not None:
+            raise self.trouble
+        error = ended.error
+        if error is None:
+            return ended.value
+        if isinstance(error, Halted | Unscored):
+            # What is not recorded, or what `complete` or a judge of ours says itself.
+            raise error
+        if isinstance(error, KeyboardInterrupt):
+            raise SessionEnd(error) from error
+        cause = f"{self.code.who} raised {error_text(error)}"
+        raise no_verdict(
+            "model_error", cause, advice_on_keys(error) or FIX_AND_RUN, error
+        ) from error
 
     async def _counted(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Await a call of ours for the code, whose time does not run meanwhile."""
@@ -357,22 +371,6 @@ class _Run:
             raise Halted from end
         finally:
             self.asking -= 1
-
-    def _read(self, ended: Ended) -> object:
-        if self.trouble is not None:
-            raise self.trouble
-        error = ended.error
-        if error is None:
-            return ended.value
-        if isinstance(error, Halted | Unscored):
-            # What is not recorded, or what `complete` or a judge of ours says itself.
-            raise error
-        if isinstance(error, KeyboardInterrupt):
-            raise SessionEnd(error) from error
-        cause = f"{self.code.who} raised {error_text(error)}"
-        raise no_verdict(
-            "model_error", cause, advice_on_keys(error) or FIX_AND_RUN, error
-        ) from error
 
 
 _LAST_WAIT = 2.0
