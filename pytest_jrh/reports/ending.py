@@ -346,7 +346,7 @@ class _MadeCases:
     session, and `rejected` those without a result because the verifier rejected them.
     """
 
-    stored: Mapping[str, RecordEntry]
+    stored: dict[str, RecordEntry]
     made: Mapping[str, RecordEntry]
     rejected: Mapping[str, RecordEntry]
 
