@@ -26,7 +26,6 @@ from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.documents import DamagedError, Json, listed, shown
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.core.runs import DEFAULT_SEED
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
@@ -37,8 +36,6 @@ from pytest_jrh.sources import files_in, format_of, open_sources, read_all, tabl
 from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.tables import read_table
-
-_NO_MAP = "# map: {harmful: 1, fine: 0}         # what other words in it mean"
 
 
 def _meanings(
@@ -133,14 +130,11 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
         return LogPlace(inside or Path(os.path.relpath(real, root)).as_posix(), committed=False)
     if inside.startswith("inputs/"):
         return LogPlace(inside, committed=True)
-    target = f"inputs/data/{name}"
-    if not log.is_dir():
-        path = f"{target}/{real.name}"
-        return LogPlace(path, committed=True, copies={path: log})
-    path = f"{target}/runs"
+    path = f"inputs/data/{name}/{'runs' if log.is_dir() else real.name}"
     copies = {}
     for file in files:
-        copies[f"{path}/{file.resolve().relative_to(real).as_posix()}"] = file
+        # A log of one file is relative to itself the file.
+        copies[(Path(path) / file.resolve().relative_to(real)).as_posix()] = file
     return LogPlace(path, committed=True, copies=copies)
 
 
@@ -167,10 +161,11 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
     if options.of != "runs":
         table = table_in(log, ("text",), with_text=options.of == "answers")
     of_answers = table is not None or options.of == "answers"
-    columns = refuse_missing(options, table)
-    words = _words("answers" if of_answers else "runs")
+    input_format: InputFormat | None = refuse_missing(options, table)
+    words = json.loads(_filled(f"words.{'answers' if of_answers else 'runs'}.json", {}))
     files = files_in(log)
-    input_format = columns if of_answers else format_of(files)
+    if not of_answers:
+        input_format = format_of(files)
     with open_sources((log,), input_format=input_format, of_answers=of_answers) as source:
         causes = [cause for _, _, cause in read_all(source, log)]
         unusable = [*filter(None, causes)]
@@ -181,17 +176,11 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
         if not options.label:
             about += _about_fields(source)
         _refuse_strangers(source, labels, str(options.labels))
-    usable, keys = len(causes) - len(unusable), format_keys(input_format)
-    return FoundRuns(files, len(causes), usable, keys, about, table, words)
-
-
-def _words(name: str, values: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What texts say of one kind of suite, line by line."""
-    words = {}
-    for line in _filled(f"words.{name}.txt", values or {}).splitlines():
-        key, _, text = line.partition(":")
-        words[key] = text.strip(" ").replace("\\n", "\n")
-    return words
+    keys = {}
+    if input_format is not None:
+        for key, pointers in input_format.model_dump(exclude_none=True).items():
+            keys[key] = _yaml(pointers)
+    return FoundRuns(files, len(causes), len(causes) - len(unusable), keys, about, table, words)
 
 
 def _about_fields(source: Source) -> Iterator[str]:
@@ -206,14 +195,6 @@ def _about_fields(source: Source) -> Iterator[str]:
         yield f"Could be labels (labels: {{metadata: ...}}) or clusters (cases.cluster): {names}."
     if scores:
         yield f"Could be labels (labels: {{scorer: ...}}): {listed(scores, _MOST_FIELDS)}."
-
-
-def format_keys(input_format: InputFormat | None) -> dict[str, str]:
-    """The keys of `suite.format` that were found, each with its pointers as JSON, which is YAML."""
-    keys = {}
-    for key, pointers in (input_format or InputFormat()).model_dump(exclude_none=True).items():
-        keys[key] = _yaml(pointers)
-    return keys
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
@@ -237,7 +218,6 @@ _CONFIGS = "inputs/configs"
 # Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
 _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
 """Files of the package, which are written beside the configs."""
-_CONFIG_SCHEMA, _RUBRICS_SCHEMA = (f"{_CONFIGS}/.jrh-{name}" for name in _SCHEMAS)
 _PASS, _FAIL = BINARY.words[0], BINARY.words[1]
 
 
@@ -265,7 +245,7 @@ def start_suite(options: Namespace) -> list[str]:
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = {**_values(name, log_place, runs, mode), "map": _NO_MAP}
+    values = _values(name, log_place, runs, mode)
     sources, about = dict(log_place.copies), [*runs.about]
     judge_file = ""
     if options.judge:
@@ -291,7 +271,7 @@ def start_suite(options: Namespace) -> list[str]:
         about += about_prompt
 
     # All files are written together, so that nothing is left of a suite that cannot be.
-    attributes = f"{values['cassettes']}/.gitattributes"
+    attributes = f"inputs/cassettes/{name}/.gitattributes"
     texts = {**_texts(values, entries, gate), attributes: _ATTRIBUTES}
     kept_files = []
     for file in gate:
@@ -305,7 +285,7 @@ def start_suite(options: Namespace) -> list[str]:
     if copies:
         about.append(f"From now on the suite reads its copies: {listed(copies, _MOST_FIELDS)}.")
     if not options.force:
-        _refuse_existing(folder, [*texts, *copies], {_CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes})
+        _refuse_existing(folder, [*texts, *copies], {*_schemas(_CONFIGS), attributes})
     contents: dict[str, bytes | str] = {**texts}
     for to, source in copies.items():
         contents[to] = source.read_bytes()
@@ -321,7 +301,6 @@ def start_suite(options: Namespace) -> list[str]:
         "next.txt",
         values,
         change="" if is_here else f"\n  cd {shlex.quote(str(folder))}\n",
-        run=f"pytest --jrh-config={values['config']}",
         add=_add_command(log_place, judge_file, next(iter(gate))),
     )
     return [
@@ -441,37 +420,26 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
 
 
 def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> dict[str, str]:
-    config = f"{_CONFIGS}/{name}.yml"
-    prompt = f"inputs/prompts/{name}/judge.md"
-    frozen = log_note = ""
-    if not log.committed:
-        frozen = " --jrh-frozen"
-        log_note = "   # too large to be committed: CI runs with --jrh-frozen"
-    return {
+    values = {
         **runs.words,
-        **_words(mode, runs.words),
+        **json.loads(_filled(f"words.{mode}.json", runs.words)),
         "name": name,
         "mode": mode,
-        "config": config,
+        "config": f"{_CONFIGS}/{name}.yml",
         "log": _yaml(log.path),
-        "log_note": log_note,
-        "input_format": "",
         "rubrics": f"inputs/data/{name}/rubrics.yml",
-        "judge": prompt,
-        "limit": "--jrh-max-cost=5",
+        "judge": f"inputs/prompts/{name}/judge.md",
         "package": _yaml(_installed_from()),
-        "baseline": f"inputs/baselines/{name}.json",
-        "cassettes": f"inputs/cassettes/{name}",
-        "cases": f"inputs/suites/{name}",
-        "frozen": frozen,
         "runs": counted(runs.count, runs.words["one"]),
         "sample": str(min(runs.count, _FEW_RUNS)),
-        "seed": str(DEFAULT_SEED),
-        "schema_folder": _CONFIGS,
         "variables": ", ".join(sorted(JUDGE.variables.difference(runs.words["hidden"].split()))),
         "prompt": f"{runs.words['prompt']}.{mode}",
-        "rejudge": f"pytest --jrh-config={config}{frozen} --jrh-judge-record-mode=new_episodes",
     }
+    if not log.committed:
+        values["frozen"] = " --jrh-frozen"
+        values["frozen_line"] = "\n            --jrh-frozen"
+        values["log_note"] = "   # too large to be committed: CI runs with --jrh-frozen"
+    return values
 
 
 def _installed_from() -> str:
@@ -496,33 +464,24 @@ def _texts(
     gate: Mapping[str, str],
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
-    frozen_line = values["frozen"].replace(" ", "\n" + 12 * " ")
-    prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
     section = values.get("code_section") or _filled("judge.yml", values).rstrip()
+    config = "labels.yml" if "labels" in values else "config.yml"
     texts = {
-        values["config"]: _filled(
-            "labels.yml" if "labels" in values else "config.yml",
-            values,
-            schema=Path(_CONFIG_SCHEMA).name,
-            judge_section=section,
-        ),
+        values["config"]: _filled(config, values, judge_section=section),
         values["rubrics"]: _rubrics(values, entries),
-        **{file: _filled(name, values, frozen_line=frozen_line) for file, name in gate.items()},
+        **{file: _filled(name, values) for file, name in gate.items()},
         **_schemas(_CONFIGS),
     }
     if "code_section" not in values:
-        head = _filled("judge.head.md", values)
-        own_prompt = values.get("own_prompt")
-        texts[values["judge"]] = own_prompt or head + prompt.read_text(encoding="utf-8")
+        prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
+        text = _filled("judge.head.md", values) + prompt.read_text("utf-8")
+        texts[values["judge"]] = values.get("own_prompt") or text
     return texts
 
 
 def _rubrics(values: Mapping[str, str], entries: _Entries) -> str:
-    schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
-    head = _filled(f"rubrics.head.{values['many']}.yml", values, schema=schema)
-    example = _filled(
-        f"example.{values['many']}.{values['mode']}.yml", values, id=values["example"]
-    )
+    head = _filled(f"rubrics.head.{values['many']}.yml", values)
+    example = _filled(f"example.{values['many']}.{values['mode']}.yml", values)
     if not entries:
         return head + example
     shown_example = "# An example, to show how much a rubric has to say:\n"
