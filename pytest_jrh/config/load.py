@@ -245,7 +245,7 @@ def _judges(
         section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
             section = section.model_copy(update={"model": config.rand.judge_model})
-        prompt_file = files.get((*entry.owner_of("prompt_path"), "prompt_path"))
+        prompt_file = files.get(entry.place_of("prompt_path"))
         stage = _stage(JUDGE.name, section, prompt_file)
         values: Json = {
             "prompt_path": stage.prompt_path,
@@ -301,10 +301,10 @@ def _labels(config: Config, files: Mapping[KeyPath, Path]) -> tuple[LabelSection
     """The sources of labels with their files located, and who gave them."""
     labels = []
     for index, section in enumerate(config.labels):
-        file = files.get(("labels", index, "path"))
-        values: Json = {"path": None if file is None else str(file), "by": section.by}
-        if section.metadata is not None and config.suite.of == "answers":
-            values["by"] = section.by or ("people" if section.annotator else "column")
+        file, by = files.get(("labels", index, "path")), section.by
+        if by is None and section.metadata is not None and config.suite.of == "answers":
+            by = "people" if section.annotator else "column"
+        values = {"path": None if file is None else str(file), "by": by}
         labels.append(section.model_copy(update=values))
     return tuple(labels)
 
@@ -322,7 +322,7 @@ def _check_judges(
         message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         yield Mistake(("judges",), message, hint)
-    names = set()
+    names, answers = set(), _answers(suite.rubrics)
     for entry, judge in zip(entries, suite.judges, strict=True):
         section, kind = judge.section, entry.kind
         if entry.name in names:
@@ -332,7 +332,20 @@ def _check_judges(
         if kind.asks_model and not judge.stage.model:
             message = f"no model for the judge; set {converted.name(_JUDGES_MODEL)}"
             yield Mistake(_JUDGES_MODEL, message)
-        yield from _check_values(section, entry, _answers(suite.rubrics))
+        for key in ("score_map", "verdict"):
+            is_prompt = kind.keys is None and getattr(section, key) is not None
+            if is_prompt and entry.prompt_path is None:
+                message = "needs a prompt that asks for these values; the built-in one asks for "
+                message += "scores"
+                yield Mistake(entry.place_of(key), message, "set prompt_path beside it")
+        if section.together and (kind.one_rubric or section.verdict):
+            message = kind.one_rubric or "`verdict` finds one verdict in a text, not several"
+            hint = "leave it out, or let a prompt answer in JSON, or a function of your own"
+            yield Mistake(entry.place_of("together"), message, hint)
+        for value, score in (section.score_map or {}).items():
+            if answers and score not in answers:
+                message = received(score, f"an answer of a rubric: {listed(answers.values())}")
+                yield Mistake((*entry.place_of("score_map"), value), message)
         has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
         if section.threshold is not None and not has_use:
             message = "is for code that judges a binary suite, without score_map"
@@ -348,26 +361,6 @@ def _answers(rubrics: Iterable[Rubric]) -> dict[Said, str]:
         scale = rubric.scale
         answers |= {scale.said(answer): scale.meant(answer) for answer in scale.answers}
     return answers
-
-
-def _check_values(
-    section: JudgeStage, entry: JudgeEntry, answers: Mapping[Said, str]
-) -> Iterator[Mistake]:
-    """Refuse values that the built-in prompt does not ask for, and scores that are not on offer."""
-    for name in ("score_map", "verdict"):
-        is_prompt = entry.kind.keys is None and getattr(section, name) is not None
-        if is_prompt and entry.prompt_path is None:
-            message = "needs a prompt that asks for these values; the built-in one asks for scores"
-            yield Mistake((*entry.owner_of(name), name), message, "set prompt_path beside it")
-    if section.together and (entry.kind.one_rubric or section.verdict):
-        message = entry.kind.one_rubric or "`verdict` finds one verdict in a text, not several"
-        hint = "leave it out, or let a prompt answer in JSON, or a function of your own"
-        yield Mistake((*entry.owner_of("together"), "together"), message, hint)
-    key = (*entry.owner_of("score_map"), "score_map")
-    for value, score in (section.score_map or {}).items():
-        if answers and score not in answers:
-            message = received(score, f"an answer of a rubric: {listed(answers.values())}")
-            yield Mistake((*key, value), message)
 
 
 def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> Iterator[Mistake]:
@@ -454,9 +447,8 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
     for index, rubric_id in enumerate(suite.config.cases.rubrics):
         key: KeyPath = ("cases", "rubrics", index)
         yield from _check_id(key, rubric_id, known_ids, "ids in the rubric file")
-    for index, section in enumerate(suite.labels):
-        written = suite.config.labels[index]
-        sources = [name for name in LABEL_SOURCES if getattr(written, name) is not None]
+    for index, section in enumerate(suite.config.labels if suite.labels else ()):
+        sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
         if len(sources) != 1:
             mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
             yield Mistake(("labels", index), f"{mistake}; must have one of {listed(LABEL_SOURCES)}")

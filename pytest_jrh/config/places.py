@@ -74,18 +74,19 @@ class Places:
         """The same places, with new files made where the first of these inputs is found, or else in
         the folder around the config: rootdir, starting folder, or that of `inputs/configs`.
         """
+        return replace(self, home=next(self._homes(inputs)))
+
+    def _homes(self, inputs: Iterable[str]) -> Iterator[Path]:
         for relative in inputs:
-            if Path(relative).is_absolute():
-                continue
             for base in (self.cwd, self.rootdir):
-                if exists(base / relative):
-                    return replace(self, home=base)
+                if not Path(relative).is_absolute() and exists(base / relative):
+                    yield base
         for base in (self.rootdir, self.cwd):
             if self.config_dir.is_relative_to(base):
-                return replace(self, home=base)
+                yield base
         if self.config_dir.parts[-2:] == _CONFIGS:
-            return replace(self, home=self.config_dir.parents[1])
-        return replace(self, home=self.config_dir)
+            yield self.config_dir.parents[1]
+        yield self.config_dir
 
     def locate(
         self,
@@ -100,15 +101,19 @@ class Places:
         """Find all that a suite reads, and where what it writes goes; what is not there is one of
         the config's mistakes. `entries` are its judges, and `making` the stages that make cases.
         """
-        kinds = config.tests
         name = config_file.stem
         module = config.rand.module or name
         results = self._results(config_file)
         stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
         # RAND's harness has a folder for each test.
         folder = None if converted.is_rands and self.conventional else results
-        folders = _case_folders(kinds, config.output.dir or folder, module)
-        frozen_name = _frozen_name(config, folders, converted) if is_frozen else None
+        makers = [kind for kind in config.tests if not KINDS[kind].derived] or config.tests
+        folders = {}
+        for kind in config.tests:
+            # A probe keeps no cases, and has the folder of the first other test.
+            maker = KINDS[makers[0] if KINDS[kind].derived else kind]
+            folders[kind] = config.output.dir or folder or maker.folder(module)
+        frozen_name = _frozen_name(config, folders.values(), converted) if is_frozen else None
         named_files = _named_files(config, entries, making, frozen_name, is_frozen=is_frozen)
         files = self._files(named_files, converted.mistakes)
         logs = self._logs(config.suite.log, converted.mistakes, required=not is_frozen)
@@ -119,7 +124,7 @@ class Places:
             key=config_file.relative_to(self.home).as_posix() if is_inside else "",
             logs=logs,
             files=files,
-            cases={kind: self._find_or_new(folders[kind]) for kind in kinds},
+            cases={kind: self._find_or_new(folders[kind]) for kind in folders},
             cassettes=self._find_or_new(config.recording.dir or f"inputs/cassettes/{name}"),
             results=self._find_or_new(config.rand.results or f"{results}{stamp}"),
             custom_prompts=self._find_or_new(f"inputs/custom_prompts/{module}"),
@@ -175,25 +180,23 @@ class Places:
             place = (*LOG, index) if len(names) > 1 else LOG
             path = self._find(relative)
             if path is not None or not required:
-                logs[path or self._find_or_new(relative)] = None
+                logs[path or self.home / relative] = None
             elif any(char in relative for char in "*?[") and not remote_hint(relative):
-                logs.update(dict.fromkeys(self._matching(relative, mistakes, place)))
+                try:
+                    matches = (matching(base, relative) for base in self.bases)
+                    paths = next(filter(None, matches), ())
+                except ValueError as error:
+                    reason = f"cannot be used: {printable(str(error))}"
+                    mistakes.add(place, f"the glob {shown(relative)} {reason}")
+                    continue
+                logs |= dict.fromkeys(paths)
+                if not paths:
+                    looked = "; ".join(printable(str(base), 300) for base in self.bases)
+                    message = f"the glob {shown(relative)} matches nothing in {looked}"
+                    mistakes.add(place, message)
             else:
                 mistakes.append(self._missing(relative, place, "the log"))
         return tuple(logs)
-
-    def _matching(self, pattern: str, mistakes: Mistakes, key: KeyPath) -> tuple[Path, ...]:
-        """What a glob matches in the first place where it matches anything."""
-        try:
-            matches = (matching(base, pattern) for base in self.bases)
-            first = next((paths for paths in matches if paths), ())
-        except ValueError as error:
-            mistakes.add(key, f"the glob {shown(pattern)} cannot be used: {printable(str(error))}")
-            return ()
-        if not first:
-            looked = "; ".join(printable(str(base), 300) for base in self.bases)
-            mistakes.add(key, f"the glob {shown(pattern)} matches nothing in {looked}")
-        return first
 
     @property
     def bases(self) -> list[Path]:
@@ -216,33 +219,18 @@ class Places:
         return Mistake(key, message, hint)
 
 
-def _case_folders(kinds: Sequence[str], folder: str | None, module: str) -> dict[str, str]:
-    """The folder of each test's cases: `folder`, else RAND's default of the test.
-
-    A probe has none of its own, and keeps no cases: it has that of the first other test.
-    """
-    makers = [kind for kind in kinds if not KINDS[kind].derived]
-    folders = {}
-    for kind in kinds:
-        maker = makers[0] if makers and KINDS[kind].derived else kind
-        folders[kind] = folder or KINDS[maker].folder(module)
-    return folders
-
-
-def _frozen_name(config: Config, folders: Mapping[str, str], converted: Converted) -> str | None:
+def _frozen_name(config: Config, folders: Iterable[str], converted: Converted) -> str | None:
     """The JSONL that the cases of a frozen suite come from, as the config says or implies it."""
     if isinstance(config.cases.frozen, str):
         return config.cases.frozen
-    makers = dict.fromkeys(folders[kind] for kind in config.tests if not KINDS[kind].derived)
-    if len(makers) > 1:
-        message = (
-            f"the tests keep their cases in different folders ({listed(makers)}), so the "
-            "frozen file is not one"
-        )
+    names = [f"{folder}/{CASES_FILE}" for folder in dict.fromkeys(folders)]
+    if len(names) == 1:
+        return names[0]
+    if names:
+        message = f"the tests keep their cases in different files ({listed(names)})"
         hint = f"set {converted.name(('output', 'dir'))}, or give the path of the file"
         converted.mistakes.add(FROZEN, message, hint)
-        return None
-    return next((f"{folder}/{CASES_FILE}" for folder in makers), None)
+    return None
 
 
 def _named_files(
@@ -260,7 +248,7 @@ def _named_files(
     for spec, section in making.items():
         yield prompt_key(spec), section.prompt_path, "the prompt file"
     for entry in entries:
-        yield (*entry.owner_of("prompt_path"), "prompt_path"), entry.prompt_path, "the prompt file"
+        yield entry.place_of("prompt_path"), entry.prompt_path, "the prompt file"
         yield (*entry.place, entry.kind.key), entry.code_file, "the judge's file"
     if not is_frozen:
         for index, labels in enumerate(config.labels):

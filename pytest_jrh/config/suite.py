@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS, Kind
-from pytest_jrh.config.options import OPTIONS, Options
+from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.schema import Config, GateRules, LabelSection
 from pytest_jrh.core import frozen
@@ -155,16 +155,13 @@ class Commands:
         options = self._chosen([self.suite_named(spec.suite)])
         return shlex.join(["pytest", *options, *extra, self.node(spec)])
 
-    def record(self, spec: CaseSpec, judge_fingerprint: str) -> str:
-        """The command that records a case; with a judge's fingerprint, its verdict alone."""
-        return self.rerun(spec, _VERDICTS if judge_fingerprint else _ALL_CALLS)
-
     def again(self, spec: CaseSpec, result: CaseResult) -> str:
         """The command that runs this case again, and makes the calls that it lacks."""
         outcome = UNSCORED.get(result.outcome)
-        if outcome is not None and outcome.unanswered:
-            return self.record(spec, result.judge_digest)
-        return self.rerun(spec)
+        if outcome is None or not outcome.unanswered:
+            return self.rerun(spec)
+        # Of a case that a judge was asked about, its verdict alone.
+        return self.rerun(spec, _VERDICTS if result.judge_digest else _ALL_CALLS)
 
     def record_all(self, suites: Iterable[Suite], results: Iterable[CaseResult]) -> str:
         """One command for all that is unrecorded, which asks nothing else; empty where nothing is.
@@ -179,10 +176,10 @@ class Commands:
         names = {result.suite for result in missing}
         modes = _VERDICTS if all(result.judge_digest for result in missing) else _ALL_CALLS
         limits = []
-        for option in OPTIONS:
-            value = getattr(self.options, option.sets)
-            if option.sets in ("max_cost", "max_calls") and value is not None:
-                limits.append(f"{option.flag}={value}")
+        for name in ("max_cost", "max_calls"):
+            limit = getattr(self.options, name)
+            if limit is not None:
+                limits.append(f"--jrh-{name.replace('_', '-')}={limit}")
         of_missing = [suite for suite in suites if suite.name in names]
         return self._of_suites(of_missing, [*modes, *limits, *self.selection])
 

@@ -65,9 +65,9 @@ class JudgeEntry(NamedTuple):
         """The prompt file that it names, or takes over."""
         return self.section.prompt_path or self.base.prompt_path
 
-    def owner_of(self, key: str) -> KeyPath:
-        """The section in which one of its keys is set."""
-        return (JUDGE.name,) if getattr(self.section, key) is None else self.place
+    def place_of(self, key: str) -> KeyPath:
+        """Where one of its keys is set."""
+        return (JUDGE.name, key) if getattr(self.section, key) is None else (*self.place, key)
 
 
 def judge_entries(
