@@ -9,17 +9,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
 from pytest_jrh.cli.check import check_file, declare_check, declare_meanings, meanings, scale
-from pytest_jrh.config.options import (
-    OPTIONS,
-    Options,
-    mistakes,
-)
+from pytest_jrh.config.options import OPTIONS, Options, mistakes
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import escape_commands, nearest_hint, visible
 
@@ -87,12 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="default: %(default)s",
     )
-    words = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What a terminal or a pipe cannot show is replaced: the exit code is the decision's.
             stream.reconfigure(errors="replace")
-    options, unknown = parser.parse_known_args(words)
+    options, unknown = parser.parse_known_args(arguments)
     if unknown:
         of_command = commands.choices[options.command]
         known = re.findall(r"--[a-z-]+", of_command.format_usage())
@@ -286,7 +281,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+_COMMANDS = {
     "check": check_file,
     "init": _init,
     "label": _label,

@@ -88,16 +88,15 @@ def label_file(path: Path, options: Namespace) -> int:
     board.announce([""])
     board.end("")
     server = serve(Labelling(board, votes))
-    number = len(labels.people())
-    lines = "".join(f"{notice}\n" for notice in notices)
-    lines += (
+    lines = [
+        *notices,
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
-        f"without a text: {without_text:,}\n"
-        f"label them at {server.url}\n"
-        f"Each label is written to {out} at once ({number:,} so far). "
-        "Ctrl-C stops, and the same command goes on.\n"
-    )
-    sys.stdout.write(visible(lines))
+        f"without a text: {without_text:,}",
+        f"label them at {server.url}",
+        f"Each label is written to {out} at once ({len(labels.people()):,} so far). "
+        "Ctrl-C stops, and the same command goes on.\n",
+    ]
+    sys.stdout.write(visible("\n".join(lines)))
     sys.stdout.flush()
     with contextlib.suppress(KeyboardInterrupt):
         board.finalized.wait()

@@ -10,7 +10,7 @@ when runs are added. With `sampling: kept` those come first that were recorded, 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
 from pytest_jrh.core.runs import Labels, RunSummary
-from pytest_jrh.core.scales import Mode, Objective, coded
+from pytest_jrh.core.scales import Mode, coded
 from pytest_jrh.core.text import nearest_hint
 
 
@@ -54,7 +54,7 @@ def with_probes(
                     if is_known and spec.skip is None and spec.rubric_id not in skipped:
                         bases.append(spec)
             kept = None if recorded is None else recorded.variants_by_case(test.name, bases)
-            picked = drawn(bases, chosen(PROBES[test.name], settings), settings, kept)
+            picked = drawn(bases, chosen(PROBES[test.name], settings.names), settings, kept)
             # By rubric, as those of other tests are.
             for rubric in suite.rubrics:
                 for base, variants in picked.items():
@@ -66,13 +66,15 @@ def with_probes(
             yield from (replace(spec, judge=judge) for judge in judges)
 
 
-def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
-    """The variants that are drawn from, in the order of the probe's tables."""
-    variants = probe.variants()
-    if not settings.names:
-        return tuple(variants)
-    names = set(settings.names)
-    return tuple(variant for variant in variants if names & {variant.name, *variant.axes})
+def chosen(probe: Probe, names: Collection[str]) -> list[Variant]:
+    """The variants of these names, or with such a part, in the order of the probe's tables; without
+    names all.
+    """
+    variants = []
+    for variant in probe.variants():
+        if not names or {variant.name, *variant.axes}.intersection(names):
+            variants.append(variant)
+    return variants
 
 
 def drawn(
@@ -130,7 +132,13 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
         section = texts.get(name) or config.probes.get(name, ProbeSection.model_construct())
         if name in texts:
             key = place = ("cases", "probes", name)
-        changeable = [test for test in BASES if _can_change(probe, test, config.rand.objective)]
+        changeable = []
+        for test in BASES:
+            can_violate = KINDS[test].objective(config.rand.objective) == "fail"
+            if probe.changes == "edited":
+                can_violate = can_violate and KINDS[test].is_made
+            if can_violate or probe.changes == "all":
+                changeable.append(test)
         bases = [test for test in kinds if test in changeable]
         if not bases:
             message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
@@ -149,24 +157,23 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
                 )
                 hint = f"add {test_name} to {converted.name(KINDS_KEY)}"
                 converted.mistakes.add((*place, "of", number), message, hint)
-        settings = ProbeSettings(
-            of=section.of or tuple(bases),
-            names=() if section.variants == ("all",) else section.variants,
-            max_cases=section.max_cases,
-            instruction=texts[name].instruction if name in texts else "",
-        )
         names: dict[str, None] = {}
         for variant in probe.variants():
             names |= dict.fromkeys((variant.name, *variant.axes))
-        for number, part in enumerate(settings.names):
+        parts = () if section.variants == ("all",) else section.variants
+        for number, part in enumerate(parts):
             if part not in names:
                 message = f"got {shown(part)}; the variants of {name} are {listed(names, 40)}"
                 close = nearest_hint(part, names, "name")
                 converted.mistakes.add((*place, "variants", number), message, close)
-        per_case = len(chosen(probe, settings))
-        if not section.variants:
-            per_case = min(per_case, probe.per_case)
-        all_settings[name] = replace(settings, per_case=per_case)
+        per_case = len(chosen(probe, parts))
+        all_settings[name] = ProbeSettings(
+            of=section.of or tuple(bases),
+            names=parts,
+            max_cases=section.max_cases,
+            instruction=texts[name].instruction if name in texts else "",
+            per_case=per_case if section.variants else min(per_case, probe.per_case),
+        )
     return all_settings
 
 
@@ -175,15 +182,6 @@ _CHANGES = {
     "failing": "tests whose rubrics are violated",
     "edited": "tests with edits that violate a rubric",
 }
-
-
-def _can_change(probe: Probe, test: str, objective: Objective) -> bool:
-    """Whether a probe can have a case that is derived from those of a test."""
-    if probe.changes == "all":
-        return True
-    kind = KINDS[test]
-    can_violate = kind.objective(objective) == "fail"
-    return can_violate and (kind.is_made or probe.changes != "edited")
 
 
 T = TypeVar("T")
