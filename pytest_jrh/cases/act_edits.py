@@ -165,13 +165,12 @@ def acts_transcript(messages: Messages) -> str:
     for index, message in enumerate(messages):
         parts = list(parts_of([message]))
         calls = message.get("tool_calls") or ()
-        first_call = len(parts) - len(calls)
-        for number, (_index, role, title, body) in enumerate(parts):
+        # Calls are the last parts of a turn.
+        for number, (_index, role, title, body) in enumerate(parts, 1 + len(calls) - len(parts)):
             mark = ""
-            if number >= first_call:
-                call_number = number - first_call
-                call_id = one_line(str(calls[call_number].get("id") or ""))
-                mark = f" (call {call_number + 1}{f', id {call_id}' if call_id else ''})"
+            if number > 0:
+                call_id = one_line(str(calls[number - 1].get("id") or ""))
+                mark = f" (call {number}{f', id {call_id}' if call_id else ''})"
             lines += [f"[{index}] {role}{title}{mark}", *indented(body)]
     return "\n".join(lines)
 
@@ -316,8 +315,7 @@ class _Making:
         tool = self.tools.get(act.name, Tool(act.name))
         calls = [*message["tool_calls"]]
         calls[act.number] = with_arguments(act.call, _arguments(draft, tool, act.turn))
-        words = storable(draft.words)[0]
-        changed, dropped = with_words({**message, "tool_calls": calls}, words)
+        changed, dropped = with_words({**message, "tool_calls": calls}, draft.words)
         new_result = self._result(draft, tool, result, act.results[0])
         before = messages[act.turn : act.results[0] + 1]
         after = (changed, *before[1:-1], new_result)
@@ -345,19 +343,16 @@ class _Making:
         """Have the editor write a call and its result, which come before the turn."""
         answer = await self._ask(step, position, "", "", InsertResponse)
         draft = answer.parsed
-        name = storable(draft.tool)[0].strip()
+        name = draft.tool.strip()
         tool = self.tools.get(name)
         if tool is None or not tool.examples:
             raise _broken(f"[{position}] the call put in is of {name!r:.80}, which no run calls")
         # Their fields are those of a real call, its result, and a turn of the run that has calls.
         call, result = tool.examples[0]
-        message: Message = {"role": "assistant", "content": ""}
-        for turn in self.work.run.messages:
-            if turn.get("tool_calls"):
-                message = turn
-                break
+        with_calls = (turn for turn in self.work.run.messages if turn.get("tool_calls"))
+        message = next(with_calls, {"role": "assistant", "content": ""})
         new_call = with_arguments(call, _arguments(draft, tool, position))
-        words: Any = storable(draft.words)[0].strip()
+        words: Any = draft.words.strip()
         if words and isinstance(message.get("content"), list):
             words = [{"type": "text", "text": words}]
         new_message = {**_bare(message), "tool_calls": [new_call], "content": words}
@@ -368,9 +363,7 @@ class _Making:
         new_ids: dict[str, str] = {}
 
         def new_id(old: str) -> str:
-            if old not in new_ids:
-                new_ids[old] = _new_id(old, used.union(new_ids.values()))
-            return new_ids[old]
+            return new_ids.setdefault(old, _new_id(old, used.union(new_ids.values())))
 
         after = [with_ids(new_message, new_id), with_ids(new_result, new_id)]
         self.work.splice(step, position, (), after, acts_text, reason=draft.reason, raw=answer.text)
@@ -413,8 +406,7 @@ class _Making:
 
     def _result(self, draft: CallResponse, tool: Tool, current: Message, position: int) -> Message:
         """The message of a result as the editor wrote it, in the form that this tool's have."""
-        text = storable(draft.result)[0]
-        subject = f"[{position}] the new result of {tool.name}"
+        text, subject = draft.result, f"[{position}] the new result of {tool.name}"
         if not draft.result_is_error:
             if mistake := tool.results.mistake(result_value(text), "its result"):
                 raise _broken(f"{subject}: {mistake}")

@@ -32,7 +32,6 @@ from pytest_jrh.core.transcript import (
     render_tool_calls,
     render_transcript,
     replace_text,
-    storable,
 )
 from pytest_jrh.llm.calls import (
     Response,
@@ -515,7 +514,7 @@ async def edit_words(
         summary=summary,
     )
     message = work.messages[position]
-    text: str = storable(answer.parsed.new_content)[0]
+    text = answer.parsed.new_content
     original, new_content = message_text(message).strip(), text.strip()
     if new_content == original and new_content and (follows or may_stay):
         return
