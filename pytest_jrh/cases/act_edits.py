@@ -13,7 +13,7 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from pytest_jrh.cases.acts import (
     LONGEST_EXAMPLE,
@@ -37,7 +37,7 @@ from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.cases.probes.probe import all_ids, with_ids
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import MOST_FOLLOWING_EDITS, Completion, ResponseT
-from pytest_jrh.core.cases import Edit, Plan, PlanStep
+from pytest_jrh.core.cases import Edit, EditKind, Plan, PlanStep
 from pytest_jrh.core.documents import Json, no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
@@ -70,7 +70,7 @@ _BESIDE = {
 class PlannedAct(Response):
     """One step as the planner of acts writes it."""
 
-    kind: Literal["say", "call", "insert", "omit"]
+    kind: EditKind
     message_index: int
     call: str
     goal: str

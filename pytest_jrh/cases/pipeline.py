@@ -280,11 +280,6 @@ class SummaryResponse(Response):
     risks: list[str]
 
 
-def reads_summary(template: Template) -> bool:
-    """Whether a prompt names the summary: one that nobody reads is not asked for."""
-    return "summary" in template.variables
-
-
 class ConversationSummarizer:
     """Keeps the summary of a conversation's last `max_messages` turns; edited turns are marked in
     it.
@@ -459,9 +454,13 @@ class Work:
         if self.summarizer is not None:
             self.summarizer.update(self.messages, edited_turns([edit]))
 
-    async def summary(self) -> str:
-        """The summary of the present state; empty where nobody summarizes."""
-        return "" if self.summarizer is None else await self.summarizer.summary()
+    async def summary(self, reader: Template) -> str:
+        """The summary of the present state; empty where nobody summarizes, or a prompt does not
+        name it.
+        """
+        if self.summarizer is None or "summary" not in reader.variables:
+            return ""
+        return await self.summarizer.summary()
 
     def outcome(self, no_case: Skip | None = None) -> PerturbationOutcome:
         is_rejected = no_case is not None and self.verification is not None
@@ -501,7 +500,7 @@ async def edit_words(
     None in a suite of `edits: text`. An edit that follows may leave the turn as it is, as does one
     where it `may_stay`. Raises `NoVerdictCase` for another text that cannot be used.
     """
-    summary = await work.summary() if reads_summary(work.editor.template) else ""
+    summary = await work.summary(work.editor.template)
     answer = await generate_single_edit(
         work.editor,
         run=work.run,

@@ -21,7 +21,6 @@ from pytest_jrh.cases.pipeline import (
     edit_words,
     make_llm_planner,
     make_llm_verifier,
-    reads_summary,
 )
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
@@ -113,7 +112,7 @@ class Pipeline:
 
     def summarizes_for(self, stage: StageSpec) -> bool:
         """Whether the prompt of a stage names the summary, which is else not asked for."""
-        return stage.name in self.templates and reads_summary(self.templates[stage.name])
+        return stage.name in self.templates and "summary" in self.templates[stage.name].variables
 
     def perturber(self, complete: Complete) -> ConversationPerturber:
         """A perturber that asks its models through `complete`."""
@@ -168,8 +167,8 @@ class ConversationPerturber:
             calls.append(planner(work.messages, work.rubric, goal, max_steps=most))
         # The editor's first summary needs only the original transcript, as the plan does: they are
         # asked side by side. A plan of acts may have no edit that reads one.
-        if not of_acts and pipeline.summarizes_for(EDITOR):
-            calls.append(work.summary())
+        if not of_acts:
+            calls.append(work.summary(work.editor.template))
         # A summary that failed is raised to who reads it.
         plan, *_ = await asyncio.gather(*calls, return_exceptions=True)
         if isinstance(plan, BaseException):
@@ -198,9 +197,8 @@ class ConversationPerturber:
                     "confirmed positives",
                 )
             return
-        if pipeline.summarizes_for(VERIFIER):
-            work.final_summary = await work.summary()
         model, template = pipeline.models[VERIFIER.name], pipeline.templates[VERIFIER.name]
+        work.final_summary = await work.summary(template) or None
         of_acts = pipeline.edits == "acts"
         verify = make_llm_verifier(self.complete, model, template, of_acts=of_acts)
         verification = await verify(work.messages, work.rubric, goal, work.final_summary or "")

@@ -51,7 +51,9 @@ def suite_run(
     ran = [results[case] for case in cases.specs if case in results]
     if ready.slices:
         # Those of now: an earlier session may have had others.
-        ran = [_sliced(result, ready) for result in ran]
+        for index, result in enumerate(ran):
+            slices = ready.slices.get((result.run_id, result.epoch), ())
+            ran[index] = replace(result, extra=replace(result.extra, slices=slices))
     judges = with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran)
     return SuiteRun(
         ready.suite,
@@ -66,12 +68,6 @@ def suite_run(
         judges=judges,
         origin=_suite_origin(ready, judges, baseline, folder),
     )
-
-
-def _sliced(result: CaseResult, ready: ReadySuite) -> CaseResult:
-    """A result with the slices that its run is in now."""
-    slices = ready.slices.get((result.run_id, result.epoch), ())
-    return replace(result, extra=replace(result.extra, slices=slices))
 
 
 def header_line(ready: ReadySuite, folder: Path, redactor: Redactor) -> str:

@@ -51,7 +51,7 @@ from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.judges.together import together
 from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import open_stores
-from pytest_jrh.people.labels import PersonLabel, label_fields, read_people
+from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, read_people
 from pytest_jrh.recording.cassettes import cassettes_in
 from pytest_jrh.sources.slices import run_slices
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
@@ -269,8 +269,6 @@ def make_ready(
     with collecting(problems):
         _ = ready.runs
         if suite.labels and source is not None:
-            from pytest_jrh.people.labels import find_labels
-
             run_labels = find_labels(suite, source, ready.runs, places)
             if run_labels.problems:
                 raise InputError(run_labels.problems)
