@@ -243,10 +243,9 @@ class Converted:
 def convert(data: Json) -> Converted:
     """Convert what is in the words of RAND's files, which is taken out of the data."""
     converted = Converted(data, frozenset(data))
-    values = {path: _taken(data, path) for path in KNOWN}
+    values: dict[KeyPath, Any] = dict.fromkeys(KNOWN)
     for section in SECTIONS:
-        if (rest := data.pop(section, None)) is not None:
-            _refuse_unknown((section,), rest, converted.mistakes)
+        _read((section,), data.pop(section, None), values, converted.mistakes)
     converted.unused += [path for path in UNUSED if values[path] is not None]
     is_of_answers = _convert_answers(converted, values)
     for path in (RUN, JUDGED):
@@ -297,29 +296,21 @@ def _keys_of_kinds(path: KeyPath, written: Any, converted: Converted) -> list[st
     return names and [KINDS[name].key for name in names]
 
 
-def _taken(data: Json, path: KeyPath) -> Any:
-    """Take the value at a path out of the data; None where there is none."""
-    parent: Any = data
-    for part in path[:-1]:
-        parent = parent.get(part) if isinstance(parent, dict) else None
-    if not isinstance(parent, dict):
-        return None
-    return parent.pop(path[-1], None)
-
-
-def _refuse_unknown(path: KeyPath, value: Any, mistakes: Mistakes) -> None:
-    """Refuse what is left of a section of RAND's: keys that nobody has."""
+def _read(path: KeyPath, value: Any, values: dict[KeyPath, Any], mistakes: Mistakes) -> None:
+    """Read the known keys at a path of RAND's sections, and refuse those that nobody has."""
+    if path in values or value is None:
+        values[path] = value
+        return
     depth = len(path)
-    known_here = [known for known in KNOWN if known[:depth] == path and len(known) > depth]
-    names = tuple(dict.fromkeys(str(known[depth]) for known in known_here))
+    names = list(dict.fromkeys(str(known[depth]) for known in KNOWN if known[:depth] == path))
     if not isinstance(value, dict):
         mistakes.add(path, received(value, f"a mapping with the keys {', '.join(names)}"))
         return
     for name, item in value.items():
         place = (*path, name)
-        if name in names and item is not None:
-            _refuse_unknown(place, item, mistakes)
-        elif name not in names:
+        if name in names:
+            _read(place, item, values, mistakes)
+        else:
             message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
             mistakes.add(place, message, nearest_hint(str(name), names, "key"))
 

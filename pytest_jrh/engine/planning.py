@@ -28,7 +28,6 @@ from pytest_jrh.core.calls import (
 )
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.core.runs import Transcript
 from pytest_jrh.core.text import all_wrapped, counted
 from pytest_jrh.core.transcript import media_in, render_transcript
 from pytest_jrh.engine.case import Attempt, Calls
@@ -76,7 +75,14 @@ async def surveyed(
         # With all others it comes to its end without another call.
         ended = not isinstance(end, Unscored) or end.outcome != "unrecorded"
     if not ended:
-        messages = _messages(attempt, ready)
+        case = attempt.case
+        if case is None and attempt.base is not None:
+            case = attempt.base.case
+        # It stands for the length of the prompts; a frozen suite has the case's alone.
+        if ready.source is None and case is not None:
+            messages = case.messages
+        else:
+            messages = ready.read(spec).messages
         letters = len(render_transcript(messages))
         if judge is not None and judge.settings.sends_images and media_in(messages):
             calls_of_session.say(
@@ -109,16 +115,6 @@ async def surveyed(
         letters=letters,
         stays_unrecorded=not (ended or (can_be_made and can_be_judged)),
     )
-
-
-def _messages(attempt: Attempt, ready: ReadySuite) -> Transcript:
-    """The transcript whose length stands for that of the prompts: of a frozen suite the case's."""
-    case = attempt.case
-    if case is None and attempt.base is not None:
-        case = attempt.base.case
-    if ready.source is None and case is not None:
-        return case.messages
-    return ready.read(attempt.spec).messages
 
 
 def _asking(spec: CaseSpec) -> Mapping[str, Bounds]:
@@ -164,16 +160,6 @@ def _answered(tapes: Iterable[Tape]) -> Counter[str]:
     """The calls of each stage that recordings answered."""
     lookups = chain.from_iterable(tape.lookups for tape in tapes)
     return Counter(lookup.stage for lookup in lookups if lookup.is_recorded)
-
-
-def _cost_of(model: StageModel, calls: Bounds, letters: int) -> Bounds | None:
-    """What calls about a transcript of so many letters may cost; None without a known price."""
-    price = price_for(model)
-    if price is None:
-        return None
-    read = calls.times(letters / _MOST_LETTERS, letters / _FEWEST_LETTERS)
-    written = calls.times(_SHORTEST_ANSWER, model.max_tokens or _LONGEST_ANSWER)
-    return read.times(price.read, price.read) + written.times(price.written, price.written)
 
 
 def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> list[str]:
@@ -243,12 +229,16 @@ def _asked(surveys: Sequence[Survey]) -> str:
     calls = sum(_by_stage(surveys).values(), NO_CALL)
     cost, is_known = NO_CALL, True
     for survey in surveys:
+        letters = survey.letters
         for model, of_model in survey.to_make.items():
-            cost_of_model = _cost_of(model, of_model, survey.letters)
-            if cost_of_model is not None:
-                cost += cost_of_model
-            elif of_model.high:
-                is_known = False
+            price = price_for(model)
+            if price is None:
+                is_known = is_known and not of_model.high
+                continue
+            read = of_model.times(letters / _MOST_LETTERS, letters / _FEWEST_LETTERS)
+            written = of_model.times(_SHORTEST_ANSWER, model.max_tokens or _LONGEST_ANSWER)
+            cost += read.times(price.read, price.read)
+            cost += written.times(price.written, price.written)
     text = "1 call, " if calls == ONE_CALL else f"{_whole(calls)} calls, "
     if is_known:
         return text + _dollars(cost)
