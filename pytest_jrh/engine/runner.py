@@ -28,9 +28,8 @@ from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, most_frequent, scores_text
-from pytest_jrh.core.skips import Why
+from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.case import (
     Attempt,
@@ -44,11 +43,10 @@ from pytest_jrh.engine.case import (
 )
 from pytest_jrh.engine.planning import Survey, surveyed
 from pytest_jrh.engine.suite import ReadySuite
-from pytest_jrh.judges.judge import SuiteJudge, about_media
+from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.recording.shown import shown_turns
-from pytest_jrh.recording.tapes import Tape
 
 # In seconds.
 _MEANWHILE = 0.25
@@ -180,18 +178,21 @@ class CaseRunner:
             self._places.release()
 
     async def _result(self, attempt: Attempt, judging: Awaitable[None]) -> CaseResult:
-        redactor = self._settings.redactor
+        redactor, rejected = self._settings.redactor, None
+        why = NOTHING_WRONG
         try:
             await judging
         except NoVerdictCase as reason:
-            detail = redactor.text(reason.skip.detail)
-            return attempt.result(Why(reason.skip.kind, detail), rejected=reason.rejected)
+            why, rejected = Why(reason.skip.kind, reason.skip.detail), reason.rejected
         except Unscored as trouble:
-            return attempt.result(_clean(trouble.why, redactor))
+            why = trouble.why
         except InputError as error:
-            unreadable = Why("input_error", stage="input", cause=str(error))
-            return attempt.result(_clean(unreadable, redactor))
-        result, case, tape = attempt.result(), attempt.case, attempt.judging
+            why = Why("input_error", stage="input", cause=str(error))
+        # As it may be shown and kept; a secret that is cut would not be found.
+        cause = shortened(redactor.of_code(why.cause), _LONGEST_CAUSE)
+        cassette = why.cassette and str(relative_path(Path(why.cassette), Path.cwd()))
+        why = replace(why, detail=redactor.text(why.detail), cause=cause, cassette=cassette)
+        result, case, tape = attempt.result(why, rejected=rejected), attempt.case, attempt.judging
         if result.outcome == "disagree" and case is not None and tape is not None:
             # A secret may stand in the rubric, in a label, or in the run.
             clean = redactor.value(case)
@@ -265,7 +266,24 @@ class CaseRunner:
         if said and not judge.runs_code:
             self.calls.say(f"suite {spec.suite}: {said}")
         async with self.calls.tape(attempt, ready, judging=True) as tape:
-            await to_its_end(tape, self._repeats(attempt, ready, judge, tape))
+
+            async def repeats() -> None:
+                # One after another, each with recordings of its own: cases are judged side by side
+                # already, and what comes after a repeat without a verdict is not worth its cost; a
+                # cassette is the same whatever answers first, and providers answer what they have
+                # just read from their cache. Those before the first one without a verdict stay
+                # recorded, and the attempt keeps their verdicts.
+                for repeat in range(1, ready.suite.repeats_of(spec) + 1):
+                    calls = self.calls.judging(tape, judge, repeat)
+                    verdict = await renewing(tape, self._settings, partial(judge, case, calls))
+                    # The tape has looked for secrets in the model's answer, where one may be
+                    # escaped.
+                    redact = self._settings.redactor.text
+                    verdict = replace(verdict, reasoning=redact(verdict.reasoning))
+                    tape.usable(judge.settings.stage)
+                    attempt.verdicts.append(verdict)
+
+            await to_its_end(tape, repeats())
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
         if self._settings.ask and not spec.variant:
@@ -274,28 +292,6 @@ class CaseRunner:
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.board.set_verdicts(case, attempt.verdicts)
         attempt.scores = tuple(verdict.score for verdict in attempt.verdicts)
-
-    async def _repeats(
-        self, attempt: Attempt, ready: ReadySuite, judge: SuiteJudge, tape: Tape
-    ) -> None:
-        """Judge a case so often, each time with recordings of its own on the one tape.
-
-        One repeat after another: cases are judged side by side already, and what comes after a
-        repeat without a verdict is not worth its cost; a cassette is the same whatever answers
-        first, and providers answer what they have just read from their cache. Raises `Unscored` for
-        the first repeat without a verdict; those before it stay recorded, and the attempt keeps
-        their verdicts.
-        """
-        case, repeats = attempt.case, ready.suite.repeats_of(attempt.spec)
-        assert case is not None
-        for repeat in range(1, repeats + 1):
-            calls = self.calls.judging(tape, judge, repeat)
-            verdict = await renewing(tape, self._settings, partial(judge, case, calls))
-            # The tape has looked for secrets in the model's answer, where one may be escaped.
-            redact = self._settings.redactor.text
-            verdict = replace(verdict, reasoning=redact(verdict.reasoning))
-            tape.usable(judge.settings.stage)
-            attempt.verdicts.append(verdict)
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it."""
@@ -315,8 +311,11 @@ class CaseRunner:
         if review is None:
             return case
         if review.awaits(case):
-            if self._settings.modes(ready)[1] == "none":
-                await self._look_ahead(case, ready, review)
+            if self._settings.modes(ready)[1] == "none" and ready.test(spec.test).evaluate:
+                # Whether judge or label is wrong is what people look for, so that a recorded
+                # verdict is shown. What it takes counts when the case is judged as they decide.
+                with contextlib.suppress(NoVerdictCase, Unscored, InputError):
+                    await self._judge(Attempt(spec, review.as_decided(case)), ready)
             is_placed = attempt.paid_by is None
             async with self._place_lent() if is_placed else contextlib.nullcontext():
                 await self._until_finalized(review)
@@ -327,17 +326,6 @@ class CaseRunner:
         review_note = Review(decision.action, decision.note)
         self._settings.on_case(replace(decided, review=review_note))
         return decided
-
-    async def _look_ahead(self, case: Case, ready: ReadySuite, review: ReviewDesk) -> None:
-        """Show the judge's verdict before people decide, where it is recorded: whether judge or
-        label is wrong is what they look for.
-
-        What it takes counts when the case is judged as they have decided.
-        """
-        if not ready.test(case.spec.test).evaluate:
-            return
-        with contextlib.suppress(NoVerdictCase, Unscored, InputError):
-            await self._judge(Attempt(case.spec, review.as_decided(case)), ready)
 
     async def _until_finalized(self, review: ReviewDesk) -> None:
         """Wait for the end of a review."""
@@ -365,14 +353,6 @@ class CaseRunner:
                 places.add(place)
             surveys.append(survey)
         return surveys
-
-
-def _clean(why: Why, redactor: Redactor) -> Why:
-    """Why there is no verdict, as it may be shown and kept."""
-    # A secret that is cut would not be found.
-    cause = shortened(redactor.of_code(why.cause), _LONGEST_CAUSE)
-    cassette = why.cassette and str(relative_path(Path(why.cassette), Path.cwd()))
-    return replace(why, cause=cause, cassette=cassette)
 
 
 class Engine:
