@@ -29,7 +29,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import coded
-from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Why
+from pytest_jrh.core.skips import UNSCORED, Why
 from pytest_jrh.core.transcript import assistant_indices, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.suite import ReadySuite
@@ -38,7 +38,6 @@ from pytest_jrh.judges.own_code import FIX_AND_RUN
 from pytest_jrh.llm.calls import (
     Answer,
     CallRequest,
-    Exchange,
     Needs,
     Stopped,
     make_complete,
@@ -135,12 +134,7 @@ class Attempt:
                 parts[name] = part if is_paid_here else part.replay
         return parts
 
-    def result(
-        self,
-        why: Why = NOTHING_WRONG,
-        *,
-        rejected: Case | None = None,
-    ) -> CaseResult:
+    def result(self, why: Why, rejected: Case | None = None) -> CaseResult:
         """What came of it, and what it took."""
         result = case_result(
             self.spec,
@@ -179,11 +173,28 @@ class CaseMaker:
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case of an attempt."""
-        made_before = ready.made_before(attempt.spec)
+        spec = attempt.spec
+        made_before = ready.made_before(spec)
         if made_before is not None:
             made_before = replace(made_before, run=without_labels(made_before.run, ready.suite))
             return held_to_label(made_before, ready)
-        return await self._shared(attempt, ready, lambda: self._generate(attempt, ready))
+
+        async def make() -> Case:
+            try:
+                run = await self._read(spec, ready)
+                if KINDS[spec.test].is_labelled:
+                    case = labelled_case(ready, spec, run)
+                else:
+                    case = held_to_label(await self._edited(attempt, ready, run), ready)
+            except NoVerdictCase as reason:
+                if reason.rejected is not None:
+                    self.settings.on_case(reason.rejected)
+                raise
+            if case.expected is not None:
+                self.settings.on_case(case)
+            return case
+
+        return await self._shared(attempt, ready, make)
 
     async def derived(self, attempt: Attempt, ready: ReadySuite, base: Case) -> Case:
         """The case of a probe: its base case, changed as the probe does it."""
@@ -226,22 +237,6 @@ class CaseMaker:
         if generation.attempt is not attempt:
             attempt.maker = generation.attempt
         return await generation.task
-
-    async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        spec = attempt.spec
-        try:
-            run = await self._read(spec, ready)
-            if KINDS[spec.test].is_labelled:
-                case = labelled_case(ready, spec, run)
-            else:
-                case = held_to_label(await self._edited(attempt, ready, run), ready)
-        except NoVerdictCase as reason:
-            if reason.rejected is not None:
-                self.settings.on_case(reason.rejected)
-            raise
-        if case.expected is not None:
-            self.settings.on_case(case)
-        return case
 
     async def _edited(self, attempt: Attempt, ready: ReadySuite, run: AgentRun) -> Case:
         """The run edited by the suite's stages towards the test's objective."""
@@ -482,20 +477,32 @@ class Calls:
 
     def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
         """The tape that a case's calls of one kind go through."""
-        settings, folder = self._settings, ready.suite.cassette_dir
+        settings, folder, spec = self._settings, ready.suite.cassette_dir, attempt.spec
         mode = settings.modes(ready)[judging]
-        path = cassette_path(folder, attempt.spec, judging=False)
+        path = cassette_path(folder, spec, judging=False)
         if judging:
-            path = ready.suite.verdicts_at(attempt.spec)
-        live: Exchange | None = None
-        http: HttpRecorder | None = None
-        if settings.ask and mode != "none":
-            live = self._live
-            http = self._recorder() if settings.complete is None else None
+            path = ready.suite.verdicts_at(spec)
+
+        def former() -> list[Path]:
+            """Where a judge, the first of those that ask alike, may have recorded before."""
+            asked = ready.judge_fingerprints
+            alike = [name for name in asked if judging and asked[name] == asked[spec.judge]]
+            return ready.former_cassettes(spec) if alike[:1] == [spec.judge] else []
+
+        def needs() -> list[list[StageModel]]:
+            """Groups of stages of which the case needs one each for a verdict of any judge."""
+            if judging:
+                return [[_asked_as(ready.judges[spec.judge])]]
+            needed = [[stage] for stage in ready.pipelines[spec.test].models.values()]
+            if spec.variant or ready.test(spec.test).evaluate:
+                needed.append([_asked_as(judge) for judge in ready.judges.values()])
+            return needed
+
+        asks = settings.ask and mode != "none"
         recording = Recording(
             redactor=settings.redactor,
-            live=live,
-            http=http,
+            live=self._live if asks else None,
+            http=self._recorder() if asks and settings.complete is None else None,
             tell=self.say,
             stopping=self._stopping,
             session=settings.session,
@@ -508,10 +515,10 @@ class Calls:
             path,
             mode,
             recording,
-            case=case_id(attempt.spec),
-            shared=attempt.spec in ready.bases or path.parent.name == TOGETHER,
-            former=partial(_former, attempt.spec, ready) if judging else tuple,
-            needs=partial(_needs, attempt.spec, ready, judging=judging),
+            case=case_id(spec),
+            shared=spec in ready.bases or path.parent.name == TOGETHER,
+            former=former,
+            needs=needs,
         )
         attempt.tapes.append(tape)
         if judging:
@@ -520,6 +527,16 @@ class Calls:
 
     def judging(self, tape: Tape, judge: SuiteJudge, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
+
+        async def paced() -> Callable[[], object]:
+            """Wait until a verdict may be asked for; what is given counts it when it is called."""
+            pace, turn = self._settings.pace, Turn(_asked_as(judge))
+            while wait := pace.wait(turn):
+                if self._stopping():
+                    raise Stopped
+                await asyncio.sleep(min(wait, _LONGEST_NAP))
+            return partial(pace.wait, turn, is_sent=True)
+
         return TapedCalls(
             tape,
             repeat,
@@ -527,7 +544,7 @@ class Calls:
             self._code_places,
             self._recorder,
             admit=partial(self._count, JUDGE.name, tape.case, tape.needs()),
-            paced=partial(self._paced, _asked_as(judge)),
+            paced=paced,
         )
 
     def say(self, text: str) -> None:
@@ -539,15 +556,6 @@ class Calls:
         self._settings.stops.check(case, needs)
         if refusal := self._settings.ledger.enter(0.0):
             raise Unscored("over_budget", stage=stage, cause=f"{refusal}.")
-
-    async def _paced(self, judge: StageModel) -> Callable[[], object]:
-        """Wait until a verdict may be asked for; what is given counts it from when it is called."""
-        pace, turn = self._settings.pace, Turn(judge)
-        while wait := pace.wait(turn):
-            if self._stopping():
-                raise Stopped
-            await asyncio.sleep(min(wait, _LONGEST_NAP))
-        return partial(pace.wait, turn, is_sent=True)
 
     def _recorder(self) -> HttpRecorder:
         """The session's patch of the HTTP libraries, installed when the first one needs it."""
@@ -617,25 +625,6 @@ class Calls:
                 alike="" if may_pass(error) else type(error).__name__,
             ) from error
         return text
-
-
-def _needs(spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> list[list[StageModel]]:
-    """Groups of stages of which a case needs one each to come to a verdict of any judge."""
-    if judging:
-        return [[_asked_as(ready.judges[spec.judge])]]
-    needs = [[stage] for stage in ready.pipelines[spec.test].models.values()]
-    if spec.variant or ready.test(spec.test).evaluate:
-        needs.append([_asked_as(judge) for judge in ready.judges.values()])
-    return needs
-
-
-def _former(spec: CaseSpec, ready: ReadySuite) -> list[Path]:
-    """Where a judge, the first of those that ask alike, may have recorded before."""
-    fingerprints = ready.judge_fingerprints
-    alike = [name for name, asked in fingerprints.items() if asked == fingerprints[spec.judge]]
-    if alike[0] != spec.judge:
-        return []
-    return ready.former_cassettes(spec)
 
 
 def _asked_as(judge: SuiteJudge) -> StageModel:

@@ -192,7 +192,7 @@ class CaseRunner:
         cause = shortened(redactor.of_code(why.cause), _LONGEST_CAUSE)
         cassette = why.cassette and str(relative_path(Path(why.cassette), Path.cwd()))
         why = replace(why, detail=redactor.text(why.detail), cause=cause, cassette=cassette)
-        result, case, tape = attempt.result(why, rejected=rejected), attempt.case, attempt.judging
+        result, case, tape = attempt.result(why, rejected), attempt.case, attempt.judging
         if result.outcome == "disagree" and case is not None and tape is not None:
             # A secret may stand in the rubric, in a label, or in the run.
             clean = redactor.value(case)
