@@ -237,24 +237,22 @@ def tools_of(
     for messages in transcripts:
         for act in acts_of(messages):
             arguments = act.call.get("arguments")
-            if isinstance(arguments, dict) and not act.call.get("parse_error"):
-                tool = tools.get(act.name, Tool(act.name))
-                results = [messages[position] for position in act.results]
-                tools[act.name] = _with_call(tool, act.call, results)
+            if not isinstance(arguments, dict) or act.call.get("parse_error"):
+                continue
+            tool = tools.get(act.name, Tool(act.name))
+            shape, examples, error = tool.results, tool.examples, tool.error
+            for position in act.results:
+                result = messages[position]
+                if isinstance(result.get("error"), dict):
+                    error = result if error is None else error
+                    continue
+                text = message_text(result)
+                shape += shape_of(result_value(text))
+                if len(examples) < MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
+                    examples = (*examples, (act.call, result))
+            of_arguments = tool.arguments + shape_of(arguments)
+            tools[act.name] = Tool(act.name, of_arguments, shape, examples, error)
     return tools
-
-
-def _with_call(tool: Tool, call: Fields, results: Messages) -> Tool:
-    shape, examples, error = tool.results, tool.examples, tool.error
-    for result in results:
-        if isinstance(result.get("error"), dict):
-            error = result if error is None else error
-            continue
-        text = message_text(result)
-        shape += shape_of(result_value(text))
-        if len(examples) < MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
-            examples = (*examples, (call, result))
-    return Tool(tool.name, tool.arguments + shape_of(call["arguments"]), shape, examples, error)
 
 
 # Digits that are part of a word, an id, a date or a time are none; those of `56.00/month` are one.

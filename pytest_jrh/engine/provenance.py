@@ -5,7 +5,7 @@ long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -55,8 +55,28 @@ def suite_run(
             slices = ready.slices.get((result.run_id, result.epoch), ())
             ran[index] = replace(result, extra=replace(result.extra, slices=slices))
     judges = with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran)
+
+    # What its figures come from; paths are relative to the folder.
+    suite, origin = ready.suite, {}
+    for line in judges:
+        judge = ready.judges[line.judge or None]
+        text = judge.label
+        if judge.settings.kind != text:
+            text += f" ({judge.settings.kind})"
+        text += _prompt(line, folder)
+        if line.prompt:
+            text += f" {short_digest(line.prompt)}"
+        origin[f"judge {line.judge}".rstrip()] = text
+    if made := _cases(suite, folder):
+        origin["cases"] = made
+    config = suite.key or relative_path(suite.config_file, folder)
+    origin["config"] = f"{config} ({file_digest(suite.config_file)})"
+    if day := day_of(suite.cassette_dir):
+        origin["recordings"] = f"committed {day}"
+    if baseline.path is not None:
+        origin["baseline"] = f"{baseline.name} ({file_digest(baseline.path) or 'new'})"
     return SuiteRun(
-        ready.suite,
+        suite,
         ran,
         cases,
         selected=cases.specs.keys(),
@@ -66,7 +86,7 @@ def suite_run(
         },
         grounds=ready.grounds,
         judges=judges,
-        origin=_suite_origin(ready, judges, baseline, folder),
+        origin=origin,
     )
 
 
@@ -96,34 +116,6 @@ def origin_lines(runs: Sequence[SuiteRun], folder: Path) -> Iterator[str]:
     yield session
     libraries = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
     yield f"versions: {', '.join([f'pytest-jrh {pytest_jrh.__version__}', *libraries])}"
-
-
-def _suite_origin(
-    ready: ReadySuite, judges: Iterable[JudgeLine], baseline: BaselineFile, folder: Path
-) -> Mapping[str, str]:
-    """What the figures of a suite come from: each judge, the cases, the config, the day on which
-    its recordings were committed, and the baseline. Paths are relative to `folder`.
-    """
-    suite = ready.suite
-    origin = {}
-    for line in judges:
-        judge = ready.judges[line.judge or None]
-        text = judge.label
-        if judge.settings.kind != text:
-            text += f" ({judge.settings.kind})"
-        text += _prompt(line, folder)
-        if line.prompt:
-            text += f" {short_digest(line.prompt)}"
-        origin[f"judge {line.judge}".rstrip()] = text
-    if cases := _cases(suite, folder):
-        origin["cases"] = cases
-    config = suite.key or relative_path(suite.config_file, folder)
-    origin["config"] = f"{config} ({file_digest(suite.config_file)})"
-    if day := day_of(suite.cassette_dir):
-        origin["recordings"] = f"committed {day}"
-    if baseline.path is not None:
-        origin["baseline"] = f"{baseline.name} ({file_digest(baseline.path) or 'new'})"
-    return origin
 
 
 def _line(text: str) -> str:

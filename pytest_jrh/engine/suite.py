@@ -259,10 +259,22 @@ def make_ready(
         with collecting(problems):
             if test.kind.stages and not is_kept:
                 pipelines[test.name] = build_pipeline(suite, test)
-    source, preprocessors = _source(suite, problems)
+    source: Source | None = None
+    preprocessors = []
+    if suite.frozen is None:
+        # A frozen suite has no log, and is spared these imports.
+        from pytest_jrh.config.preprocessors import preprocessor_named
+        from pytest_jrh.sources import open_sources
+
+        for name in suite.config.cases.preprocess:
+            with collecting(problems):
+                preprocessors.append(preprocessor_named(name))
+        with collecting(problems):
+            of = suite.config.suite
+            source = open_sources(suite.logs, input_format=of.format, of_answers=of.of == "answers")
 
     # What the log and people say of its cases.
-    ready = ReadySuite(suite, source, pipelines, judges, preprocessors, made)
+    ready = ReadySuite(suite, source, pipelines, judges, tuple(preprocessors), made)
     with collecting(problems):
         ready = replace(ready, people=read_people(suite))
         _ = ready.grounds
@@ -308,27 +320,6 @@ def _refuse_closed_folders(suite: Suite) -> None:
         except OSError:
             # It is not there yet, or whoever writes into it says what is wrong.
             continue
-
-
-def _source(
-    suite: Suite, problems: list[Problem]
-) -> tuple[Source | None, tuple[Preprocessor, ...]]:
-    """The log of a suite and what preprocesses its runs; a frozen suite has none."""
-    if suite.frozen is not None:
-        return None, ()
-    # A frozen suite is spared these imports.
-    from pytest_jrh.config.preprocessors import preprocessor_named
-    from pytest_jrh.sources import open_sources
-
-    source: Source | None = None
-    preprocessors = []
-    for name in suite.config.cases.preprocess:
-        with collecting(problems):
-            preprocessors.append(preprocessor_named(name))
-    with collecting(problems):
-        of = suite.config.suite
-        source = open_sources(suite.logs, input_format=of.format, of_answers=of.of == "answers")
-    return source, tuple(preprocessors)
 
 
 def _judges(
