@@ -7,13 +7,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
@@ -257,10 +256,16 @@ class CaseMaker:
                 # One reads the log for all.
                 async with self._reading_tools:
                     in_time = await self._by_user_code(lambda: ready.tools)
-                tools = await recorded_with(
-                    tape, in_time, lambda tools: make(replace(pipeline, tools=tools))
-                )
-                pipeline = replace(pipeline, tools=tools)
+                pipeline = replace(pipeline, tools=in_time[0])
+                # A log that has grown must not ask again what was recorded with fewer tools.
+                for tools in in_time if len(in_time) > 1 and tape.has_calls else ():
+                    as_recorded = replace(pipeline, tools=tools)
+                    unusable = contextlib.suppress(NoVerdictCase, Unscored)
+                    with tape.only_replaying() as lookups, unusable:
+                        await make(as_recorded)
+                    if all(lookup.is_recorded for lookup in lookups):
+                        pipeline = as_recorded
+                        break
             work = partial(make, pipeline)
             return await to_its_end(tape, renewing(tape, self.settings, work))
 
@@ -325,22 +330,6 @@ def held_to_label(case: Case, ready: ReadySuite) -> Case:
         text = f"not confirmed: nothing was edited, and its label is {word} ({places})"
         raise NoVerdictCase("not_confirmed", text)
     return case
-
-
-async def recorded_with(
-    tape: Tape,
-    in_time: Sequence[dict[str, Tool]],
-    make: Callable[[dict[str, Tool]], Awaitable[Case]],
-) -> dict[str, Tool]:
-    """The tools that a case was recorded with: a log that has grown must not ask it again."""
-    if len(in_time) == 1 or not tape.has_calls:
-        return in_time[0]
-    for tools in in_time:
-        with tape.only_replaying() as lookups, contextlib.suppress(NoVerdictCase, Unscored):
-            await make(tools)
-        if all(lookup.is_recorded for lookup in lookups):
-            return tools
-    return in_time[0]
 
 
 async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
