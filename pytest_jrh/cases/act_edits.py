@@ -274,7 +274,7 @@ class _Making:
         moved = len(self.work.messages) - len(self.work.run.messages)
         position = step.message_index + moved
         if step.kind == "say":
-            await edit_words(self.work, step, position, "")
+            await edit_words(self.work, replace(step, message_index=position), "")
         elif step.kind == "insert":
             await self._insert(step, position)
         else:
@@ -506,7 +506,7 @@ class _Making:
                 raise _broken(f"[{position}] is a turn without words or calls")
         elif self.edits_left and any(self._said(position, {**message, "tool_calls": None})):
             self.edits_left -= 1
-            await edit_words(self.work, say, position, follows)
+            await edit_words(self.work, say, follows)
 
     def _said(self, position: int, message: Message) -> tuple[list[str], list[str]]:
         """What a message at a position says that is gone, and that is doubtful."""

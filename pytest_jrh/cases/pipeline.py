@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Literal
 
@@ -476,25 +476,16 @@ class Work:
         )
 
 
-async def edit_answer(work: Work) -> None:
-    """Have the editor rewrite the last answer, without a plan."""
-    position = assistant_indices(work.messages)[-1]
-    may_stay = not work.goal.case_class(work.rubric).not_planned
-    step = PlanStep(position, goal="", rationale="")
-    await edit_words(work, step, position, name="the answer", may_stay=may_stay)
-
-
 async def edit_words(
     work: Work,
     step: PlanStep,
-    position: int,
     follows: str | None = None,
     *,
     name: str = "",
     may_stay: bool = False,
 ) -> None:
-    """Have the editor rewrite the words of the turn that stands at a position now, which is called
-    by its `name`, else by its position.
+    """Have the editor rewrite the words of the turn that stands at a step's position now, which is
+    called by its `name`, else by its position.
 
     `follows` is empty for a step of a plan of acts, the reason for an edit that none names, and
     None in a suite of `edits: text`. An edit that follows may leave the turn as it is, as does one
@@ -508,10 +499,11 @@ async def edit_words(
         rubric=work.rubric,
         goal=work.goal,
         plan=work.plan or Plan(""),
-        step=replace(step, message_index=position),
+        step=step,
         earlier=work.edits,
         summary=summary,
     )
+    position = step.message_index
     message = work.messages[position]
     text = answer.parsed.new_content
     original, new_content = message_text(message).strip(), text.strip()

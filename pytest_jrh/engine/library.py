@@ -17,7 +17,6 @@ from pytest_jrh.cases.pipeline import (
     ConversationSummarizer,
     Goal,
     Work,
-    edit_answer,
     edit_words,
     make_llm_planner,
     make_llm_verifier,
@@ -35,7 +34,7 @@ from pytest_jrh.core.calls import (
     StageModel,
     StageSpec,
 )
-from pytest_jrh.core.cases import Case, PerturbationOutcome
+from pytest_jrh.core.cases import Case, PerturbationOutcome, PlanStep
 from pytest_jrh.core.errors import (
     InputError,
     NoVerdictCase,
@@ -153,7 +152,9 @@ class ConversationPerturber:
     async def _edit(self, work: Work) -> None:
         pipeline, goal = self.pipeline, work.goal
         if pipeline.edits == "answer":
-            await edit_answer(work)
+            step = PlanStep(assistant_indices(work.messages)[-1], goal="", rationale="")
+            may_stay = not goal.case_class(work.rubric).not_planned
+            await edit_words(work, step, name="the answer", may_stay=may_stay)
             return
         stage = self._stage(PLANNER)
         of_acts, most = pipeline.edits == "acts", pipeline.max_edit_rounds
@@ -183,7 +184,7 @@ class ConversationPerturber:
             await edit_acts(work, steps, tools)
             return
         for step in steps:
-            await edit_words(work, step, step.message_index)
+            await edit_words(work, step)
 
     async def _verify(self, work: Work) -> None:
         pipeline, goal = self.pipeline, work.goal
