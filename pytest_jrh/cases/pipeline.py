@@ -18,12 +18,11 @@ from pydantic import create_model, model_validator
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, Completion, StageModel
-from pytest_jrh.core.cases import Edit, PerturbationOutcome, Plan, PlanStep, Verification
+from pytest_jrh.core.cases import Edit, Plan, PlanStep, Verification
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.runs import AgentRun, Messages, Rubric, Transcript
 from pytest_jrh.core.scales import BINARY, CaseClass, Objective, Scale, coded
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -461,19 +460,6 @@ class Work:
         if self.summarizer is None or "summary" not in reader.variables:
             return ""
         return await self.summarizer.summary()
-
-    def outcome(self, no_case: Skip | None = None) -> PerturbationOutcome:
-        is_rejected = no_case is not None and self.verification is not None
-        return PerturbationOutcome(
-            messages=self.messages if no_case is None else self.run.messages,
-            rejected=self.messages if is_rejected else None,
-            plan=self.plan,
-            edits=tuple(self.edits),
-            verification=self.verification,
-            confirmed=self.confirmed,
-            final_summary=self.final_summary,
-            no_case=no_case,
-        )
 
 
 async def edit_words(

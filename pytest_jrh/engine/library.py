@@ -138,12 +138,22 @@ class ConversationPerturber:
             most = self.pipeline.max_summary_messages
             stage = self._stage(SUMMARY)
             work.summarizer = ConversationSummarizer(stage, run.messages, max_messages=most)
+        no_case: Skip | None = None
         try:
             await self._edit(work)
             await self._verify(work)
         except NoVerdictCase as reason:
-            return work.outcome(reason.skip)
-        return work.outcome()
+            no_case = reason.skip
+        return PerturbationOutcome(
+            messages=work.messages if no_case is None else run.messages,
+            rejected=work.messages if no_case and work.verification else None,
+            plan=work.plan,
+            edits=tuple(work.edits),
+            verification=work.verification,
+            confirmed=work.confirmed,
+            final_summary=work.final_summary,
+            no_case=no_case,
+        )
 
     def _stage(self, stage: StageSpec) -> Stage:
         pipeline = self.pipeline

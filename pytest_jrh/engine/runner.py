@@ -423,10 +423,6 @@ class Engine:
         self._runner.printed.pop(spec).give()
         return future.result()
 
-    def is_done(self, spec: CaseSpec) -> bool:
-        """Whether the result of a spec is there."""
-        return spec in self._futures and self._futures[spec].done()
-
     def wrong_case(self, spec: CaseSpec) -> WrongCase | None:
         """The case of a result whose verdict is wrong; it is given once, and forgotten."""
         return self._runner.wrong_cases.pop(spec, None)

@@ -160,9 +160,8 @@ class SuiteSession:
     def wait(self, spec: CaseSpec) -> None:
         """Wait until a case has come to its end."""
         engine = self._running()
-        if not engine.is_done(spec):
-            with captured(self.config):
-                engine.wait(spec, self._say_progress)
+        with captured(self.config):
+            engine.wait(spec, self._say_progress)
 
     def _say_progress(self) -> None:
         if self.progress_line is not None:
