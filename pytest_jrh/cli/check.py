@@ -10,14 +10,15 @@ import re
 import shutil
 import sys
 from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import REPORT_SUFFIXES
 from pytest_jrh.core.documents import Json, listed, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.scales import ONES
-from pytest_jrh.core.text import all_wrapped, counted, log_line
+from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ONES
+from pytest_jrh.core.text import all_wrapped, counted, log_line, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,13 +44,14 @@ _OF_SEVERAL = {
 _OF_BASELINE = {
     "proof": "pass only where a larger drop than --max-drop is excluded",
     "common": "compare the cases that both have; else one without a row or a verdict fails",
-    "same_judge": "the baseline is of the same judge, whatever its column is called",
-    "gate_by": "the slices of --by decide, too; each may lose twice --max-drop",
+    "same-judge": "the baseline is of the same judge, whatever its column is called",
+    "gate-by": "the slices of --by decide, too; each may lose twice --max-drop",
 }
 
 
 def declare_check(check: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options; those that are left out have the values of `CheckSettings`."""
+    check.argument_default = argparse.SUPPRESS
     check.add_argument(
         "table",
         metavar="TABLE",
@@ -62,17 +64,14 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "--max-drop",
         metavar="X",
         type=_share,
-        default=argparse.SUPPRESS,
         help="how much the judge may lose since the baseline, beside its flicker (default: 0.05, "
         "which is 5 points)",
     )
     for name, help_text in _OF_BASELINE.items():
-        flag = f"--{name.replace('_', '-')}"
-        check.add_argument(flag, action="store_true", default=argparse.SUPPRESS, help=help_text)
+        check.add_argument(f"--{name}", action="store_true", help=help_text)
     check.add_argument(
         "--unclear",
         choices=("pass", "fail"),
-        default=None,
         help="the exit code of what is UNCLEAR: 0 or 1 (default: 1 where it is about a change)",
     )
     check.add_argument(
@@ -94,10 +93,9 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "columns", "found by common names where they are not named here"
     )
     for name, help_text in _COLUMNS.items():
-        columns.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
+        columns.add_argument(f"--{name}", metavar="COL", help=help_text)
     for name, help_text in _OF_SEVERAL.items():
-        flag = f"--{name}"
-        columns.add_argument(flag, metavar="COL", action="append", default=[], help=help_text)
+        columns.add_argument(f"--{name}", metavar="COL", action="append", help=help_text)
     labels = "what people said, where that is in another file"
     check.add_argument("--labels", metavar="FILE", default="", help=labels)
     declare_meanings(check)
@@ -112,7 +110,6 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--error",
         metavar="X",
         type=_share,
-        default=argparse.SUPPRESS,
         help="with --threshold: the share that may be wrong of what the judge decides alone "
         "(default: 0.05)",
     )
@@ -120,7 +117,6 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--classes",
         metavar="A,B,...",
         type=_classes,
-        default=(),
         help="the answers, where they are words or numbers without an order, such as "
         "first,second,tie (words that are the same in labels and verdicts need none)",
     )
@@ -130,7 +126,6 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--within",
         metavar="N",
         type=int,
-        default=argparse.SUPPRESS,
         help="with --scale: how many levels off the label is still right (default: 0 on up to 10 "
         "levels, else a fiftieth of the scale)",
     )
@@ -192,22 +187,19 @@ def _settings(options: argparse.Namespace) -> Json:
     from pytest_jrh.cli.checking import CheckSettings
 
     values = vars(options)
-    of_baseline = ("max_drop", *_OF_BASELINE)
+    of_baseline = ("max-drop", *_OF_BASELINE)
     needs = {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold", "within": "scale"}
     for name, needed in needs.items():
-        if name in values and values[needed] in ("", None):
-            flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"has no meaning without --{needed}", key=flag)
+        if name.replace("-", "_") in values and values.get(needed, "") == "":
+            raise InputError(f"has no meaning without --{needed}", key=f"--{name}")
     if "within" in values:
         width = options.scale[1] - options.scale[0]
         if not 0 <= options.within < width:
             message = f"got {options.within}; must be from 0 to below {width}, the scale's width"
             raise InputError(message, key="--within")
-    settings: Json = meanings(options)
-    for field in fields(CheckSettings):
-        if field.name in values:
-            settings.setdefault(field.name, values[field.name])
-    return settings
+    values.update(meanings(options))
+    names = [field.name for field in fields(CheckSettings)]
+    return {name: values[name] for name in names if name in values}
 
 
 def meanings(options: argparse.Namespace) -> Json:
@@ -284,8 +276,6 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
 
 def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     """What was taken for what, and what was left out."""
-    from pytest_jrh.cli.table_scale import scale_lines
-
     table, scale = checked.table, checked.table.values.scale
     yield _columns_line(table, baseline, has_labels=checked.labels is None)
     for second_file in (checked.labels, checked.earlier):
@@ -295,16 +285,15 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield f"scores from {scale.scores[0]} to {scale.scores[-1]}"
     elif words := "; ".join(_words(checked)):
         yield words
-    yield from scale_lines(checked.session.verdicts, scale)
+    yield from _class_lines(checked)
     if strangers := table.values.strangers():
         yield f"--map: no label or verdict is {listed(strangers)}"
     for column in table.values.of_numbers:
-        event = "a pass" if table.values.meaning_of_one(column) == "passed" else "a violation"
+        event = "a pass" if table.values.bare_ones[column] == "passed" else "a violation"
         yield f"numbers of {column}: the probability of {event}"
     if checked.unlabelled and checked.judge_names:
         count = counted(len(checked.unlabelled), "case")
-        has_two = scale.aim("fail") is not None
-        but = f" but how many are {scale.classes[0].word}" if has_two else ""
+        but = f" but how many are {scale.classes[0].word}" if scale.is_verdict else ""
         yield f"{count} without a label: in no figure below{but}."
     alone = sum(case.label is not None and not case.given for case in table.cases.values())
     if alone and checked.judge_names:
@@ -345,6 +334,24 @@ def _words(checked: CheckedTable) -> Iterator[str]:
         words = [word for word in checked.table.values.meanings.get(score, ()) if word != meaning]
         if words:
             yield f"{listed(words, _MOST_WORDS)} = {meaning}"
+
+
+def _class_lines(checked: CheckedTable) -> Iterator[str]:
+    """What is said of the answers that were taken: classes, and n/a."""
+    verdicts, scale = checked.session.verdicts, checked.table.values.scale
+    classes = [of for of in scale.classes if not of.figure and of.answer != NOT_APPLICABLE]
+    if classes:
+        line = f"classes: {', '.join(one_line(of.word) for of in classes)}"
+        if len(classes) == 2:  # noqa: PLR2004 - two
+            line += "; --map WORD=violated and WORD=satisfied where one of them is the violation"
+        yield line
+    labels = {*verdicts.label.names}
+    answers = {*chain.from_iterable(verdicts.answers.names)}
+    alone = [one_line(of.word) for of in classes if of.answer in answers - labels]
+    if alone and None not in labels:
+        yield f"no label is {listed(alone)}; --map WORD= counts a word as no verdict"
+    if NOT_APPLICABLE in labels | answers:
+        yield f"{NO_SUCH} is an answer, right or wrong; --map {NO_SUCH}= counts it as missing"
 
 
 _MOST_WORDS = 6

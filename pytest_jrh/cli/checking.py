@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_jrh.cli.table_results import TableResults
-from pytest_jrh.cli.table_scale import table_scale
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import Fields, shown
 from pytest_jrh.core.errors import InputError
@@ -43,8 +42,9 @@ from pytest_jrh.sources.verdicts import (
     add_labels,
     cases_of,
     refuse_strangers,
+    table_scale,
+    weigh,
 )
-from pytest_jrh.sources.weights import weigh
 from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison

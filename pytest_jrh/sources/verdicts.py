@@ -1,20 +1,32 @@
-"""Verdicts of a table beside labels of people, of its columns: words become scores, rows become
-cases, and labels of another file are joined to them.
+"""Verdicts of a table beside labels of people, of its columns: which answers it has, words become
+scores, rows become cases, and labels of another file, which may have weights, are joined to them.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.runs import SETTLED, label_of
-from pytest_jrh.core.scales import BARE, BINARY, ONES, Scale
+from pytest_jrh.core.scales import (
+    BARE,
+    BETWEEN,
+    BINARY,
+    NO_SUCH,
+    NO_SUCH_WORDS,
+    ONES,
+    Scale,
+    classed,
+    with_not_applicable,
+)
+from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import (
     CANNOT_TELL,
     NoLabelError,
@@ -27,16 +39,85 @@ from pytest_jrh.core.values import (
 from pytest_jrh.sources.columns import CaseKey, Columns, Table, words_of
 from pytest_jrh.sources.results.scores import quoted
 
-NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
+_MOST_CLASSES = 20
+"""Of more different answers the confusion table is read by nobody."""
+_FEWEST_CLASSES = 2
+_LONGEST_NAME = 60
+_NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 _CONFIDENCES = words_of("confidence confident certainty conf")
 _LONGEST_WORD = 80
 # No name of a person, as these begin with no blank.
 _SETTLED = f" {SETTLED}"
-NO_VALUES = ("", "nan", "null", "none")
+_NO_VALUES = {"", "nan", "null", "none"}
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 # What turns a name, and what it is no good to succeed in.
 _NEGATIONS = words_of("not no non never un attack jailbreak injection exploit")
+
+
+def table_scale(
+    tables: Iterable[Columns], mapping: Fields, classes: Sequence[str], scale: Scale | None
+) -> Scale:
+    """The answers of tables: the `classes` that are named, the `scale`, or what the words of all
+    are; beside them n/a, where it is among the words.
+    """
+    labels: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
+    for columns in tables:
+        for words, names in (
+            (labels, (*columns.labels, columns.settled)),
+            (verdicts, (*columns.verdicts, columns.baseline)),
+        ):
+            for text in dict.fromkeys(chain.from_iterable(map(columns.texts.__getitem__, names))):
+                value = mapping.get(as_word(text), text)
+                if (word := as_word(value)) not in ("", CANNOT_TELL):
+                    words.setdefault(word, as_seen(value))
+    named = {as_word(name): as_seen(name) for name in classes}
+    if classes:
+        scale = _named([name for word, name in named.items() if word != NO_SUCH])
+    elif scale is None:
+        scale = _found(labels, verdicts)
+    has_no_such = {*labels, *verdicts} & ({*NO_SUCH_WORDS} - named.keys())
+    return with_not_applicable(scale, "") if has_no_such or NO_SUCH in named else scale
+
+
+def _named(names: Sequence[str]) -> Scale:
+    """The classes that an option names."""
+    for name in names:
+        if not _is_name(name):
+            message = f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters"
+            raise InputError(f"{message}, none of them {BETWEEN}", key="--classes")
+    if not _FEWEST_CLASSES <= len(names) <= _MOST_CLASSES:
+        message = f"got {len(names):,}; must be {_FEWEST_CLASSES} to {_MOST_CLASSES} classes"
+        raise InputError(f"{message}, such as first,second,tie", key="--classes")
+    return classed(tuple((name, "") for name in names))
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= _LONGEST_NAME and BETWEEN not in name
+
+
+def _found(labels: Mapping[str, str], verdicts: Mapping[str, str]) -> Scale:
+    """What words are: classes where they are others than those of two answers, and labels and
+    verdicts have the same ones. What is read as two answers may yet be refused, value by value.
+    """
+    words = {**verdicts, **labels}
+    known = words.keys() & {*BINARY.label_words, *BARE}
+    others = words.keys() - known - {*NO_SUCH_WORDS}
+    is_number = any(_NUMBER.fullmatch(word) or part_of(word) for word in others)
+    if not others or is_number or others & _NO_VALUES:
+        return BINARY
+    if len(known) + len(others) > _MOST_CLASSES:
+        message = f"labels and verdicts are {len(words):,} different words, such as "
+        message += f"{shown(words[max(others)])}; classes are at most {_MOST_CLASSES}"
+        hint = "name the columns of answers: --label COL, --verdict COL; or join words: "
+        raise InputError(message, key="--classes", hint=f"{hint}--map WORD=CLASS")
+    of_labels, of_verdicts = others - verdicts.keys(), others - labels.keys()
+    # A word of one side alone may be misspelled.
+    is_unlike = (of_labels or of_verdicts) if known else (of_labels and of_verdicts)
+    if is_unlike or not all(_is_name(words[word]) for word in others):
+        return BINARY
+    return classed(tuple((words[word], "") for word in sorted(known | others)))
 
 
 class Verdict(NamedTuple):
@@ -63,7 +144,7 @@ class Values:
     scale: Scale
     one: Mapping[str, str]
     threshold: float | None
-    meanings: dict[int, dict[str, None]] = field(default_factory=dict)
+    meanings: defaultdict[int, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     of_numbers: dict[str, None] = field(default_factory=dict)
     bare_ones: dict[str, str] = field(default_factory=dict)
     seen: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -103,26 +184,28 @@ class Values:
         word = as_word(text)
         value = self.mapping.get(word, text)
         if as_word(value) in ("", CANNOT_TELL):
-            return None if word in NO_VALUES else Verdict(None)
+            # What is no verdict is as a cell that is empty.
+            return None if is_verdict or word in _NO_VALUES else Verdict(None)
         bare = number = None
-        if word not in self.mapping and self._has_two:
+        if word not in self.mapping and self.scale.is_verdict:
             bare = BARE.get(word)
             if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
                 number = float(text)
                 bare = int(number >= self.threshold)
         if bare is None:
             score = label_value(value, self.scale)
-            self.meanings.setdefault(score, {})[text] = None
-            return Verdict(score)
-        self.bare_ones[column] = self.meaning_of_one(column)
-        is_pass = self.bare_ones[column] == "passed"
-        score = 1 - bare if is_pass else bare
-        if number is not None:
-            self.of_numbers[column] = None
-            number = 1 - number if is_pass else number
-            text = f"{'from' if bare else 'below'} {self.threshold}"
-        meanings = self.meanings.setdefault(score, {})
-        meanings[f"{text} ({column})" if is_pass else text] = None
+        else:
+            meaning = self.one.get(column) or self.one.get("") or _meaning_of_one(column)
+            self.bare_ones[column] = meaning
+            is_pass = meaning == "passed"
+            score = 1 - bare if is_pass else bare
+            if number is not None:
+                self.of_numbers[column] = None
+                number = 1 - number if is_pass else number
+                text = f"{'from' if bare else 'below'} {self.threshold}"
+            if is_pass:
+                text = f"{text} ({column})"
+        self.meanings[score][text] = None
         return Verdict(score, number)
 
     def _way(self, text: str, texts: Iterable[str], *, is_verdict: bool) -> str:
@@ -135,36 +218,30 @@ class Values:
             return f"it is no word: name another column, --{role} COL"
         way = f"--map={shlex.quote(word)}" if word.startswith("-") else f"--map {shlex.quote(word)}"
         missing = f"{way}= counts it as missing"
-        if word.casefold() in NO_VALUES:
+        if word.casefold() in _NO_VALUES:
             return missing
-        if is_verdict and self.threshold is not None and NUMBER.fullmatch(word):
+        if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
-        part = part_of(text)
-        if part is not None:
+        if part := part_of(text):
             return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
             text = f"say on what scale: --scale LOW-HIGH; {seen}"
             return f"{text}; where they have no order, name all: --classes A,B,..."
-        if is_verdict and self._has_two and _SHARE.fullmatch(word):
+        if is_verdict and self.scale.is_verdict and _SHARE.fullmatch(word):
             return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
-        if NUMBER.fullmatch(word):
+        if _NUMBER.fullmatch(word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
             return f"a score is a whole number: give each its own row, with a column {role}"
         if self.scale.is_ordered:
             return f"say its score: {way}=SCORE; {missing}"
-        if not self._has_two:
+        if not self.scale.is_verdict:
             return f"say which class it is: {way}=CLASS; {missing}"
         ways = [f"{way}={score} ({self.scale.words[score]})" for score in self.scale.scores]
         hint = f"say what it means: {' or '.join(ways)}; {missing}"
         return f"{hint}; where answers are classes, name all: --classes A,B,..."
-
-    @property
-    def _has_two(self) -> bool:
-        """Whether answers are a violation or none."""
-        return self.scale.aim("fail") is not None
 
     def refuse_unclear(self, table: Table) -> None:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
@@ -197,10 +274,6 @@ class Values:
     def strangers(self) -> list[str]:
         """The words of the mapping that no column has."""
         return sorted(self.mapping.keys() - map(as_word, chain.from_iterable(self.seen.values())))
-
-    def meaning_of_one(self, column: str) -> str:
-        """What 1 means in a column: what options say of it or of all, else what its name does."""
-        return self.one.get(column) or self.one.get("") or _meaning_of_one(column)
 
 
 def _meaning_of_one(column: str) -> str:
@@ -245,10 +318,7 @@ class VerdictTable:
         """The judges, each once, in the order of the table."""
         if not self.columns.judge:
             return self.columns.verdicts
-        judges = {}
-        for case in self.cases.values():
-            judges.update(dict.fromkeys(case.given))
-        return tuple(judges)
+        return tuple(dict.fromkeys(judge for case in self.cases.values() for judge in case.given))
 
     @property
     def turning(self) -> str:
@@ -268,16 +338,16 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     one case is there twice.
     """
     problems: list[Problem] = []
-    texts = columns.texts
-    annotators, repeats = [*texts[columns.annotator]], texts[columns.repeat]
+    texts, count = columns.texts, len(table.lines)
+    annotators = [*texts[columns.annotator]]
     for row, split in enumerate(table.texts("split")):
         if split.casefold() == SETTLED:
             annotators[row] = _SETTLED
-    people: dict[str, Sequence[str]] = dict.fromkeys(columns.labels, annotators)
-    if len(columns.labels) > 1:
-        people = {name: [name] * len(table.lines) for name in columns.labels}
+    people: dict[str, Sequence[str]] = {name: [name] * count for name in columns.labels}
+    if len(people) == 1:
+        people = dict.fromkeys(people, annotators)
     if columns.settled:
-        people[columns.settled] = [_SETTLED] * len(table.lines)
+        people[columns.settled] = [_SETTLED] * count
     labels = {}
     for name in people:
         labels[name] = values.read(table, name, texts[name], problems, is_verdict=False)
@@ -286,33 +356,29 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         verdicts[name] = values.read(table, name, texts[name], problems, is_verdict=True)
     cases: dict[CaseKey, TableCase] = {}
     first_verdicts: dict[tuple[CaseKey, str, str], Verdict | None] = {}
-    clusters, judges = texts[columns.cluster], texts[columns.judge]
     names, rubrics, epochs = texts[columns.case], texts[columns.rubric], texts[columns.epoch]
     for row, line in enumerate(table.lines):
         # Where no column names the case, its line does.
         key = CaseKey.of(names[row] or f"line {line}", rubrics[row], epochs[row])
         case = cases.get(key)
         if case is None:
-            case = cases[key] = TableCase(key, row, clusters[row] or None)
+            case = cases[key] = TableCase(key, row, texts[columns.cluster][row] or None)
         is_one_more_vote = annotators[row] not in {"", *case.votes}
-        for name, of_rows in people.items():
-            label = labels[name][row]
-            if label is None or case.votes.setdefault(of_rows[row], label.score) == label.score:
+        for name, of_column in labels.items():
+            label, person = of_column[row], people[name][row]
+            if label is None or case.votes.setdefault(person, label.score) == label.score:
                 continue
             message = f"the label of the case {shown(key.case)} is another one above"
             hint = "give a case one label of each person, whom a column annotator names"
             problems.append(Problem(message, table.file, line, name, hint))
-        for column, of_column in verdicts.items():
-            judge, verdict = column, of_column[row]
-            if verdict == Verdict(None):
-                # What is no verdict is as a cell that is empty.
-                verdict = None
-            if columns.judge and column != columns.baseline:
-                judge = judges[row]
-            if columns.judge and not judges[row] and verdict is None:
+        of_row = texts[columns.judge][row]
+        for name, of_column in verdicts.items():
+            verdict = of_column[row]
+            if columns.judge and not of_row and verdict is None:
                 # A row of a label alone.
                 continue
-            repeat = (key, judge, repeats[row])
+            judge = of_row if columns.judge and name != columns.baseline else name
+            repeat = (key, judge, texts[columns.repeat][row])
             if repeat in first_verdicts:
                 if is_one_more_vote and verdict in (None, first_verdicts[repeat]):
                     # The verdict stands beside the label of each person.
@@ -349,12 +415,13 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
     for key, case in labels.cases.items():
         if case.votes or case.label is not None:
             labelled[key._replace(rubric=min(rubrics)) if is_same else key] = case
-    refuse_strangers(table, replace(labels, cases=labelled), "label of a case")
-    for key, case in table.cases.items():
-        of_people = labelled.pop(key, TableCase(key, case.row, None))
-        case.label, case.votes = of_people.label, of_people.votes
-        case.weight = of_people.weight
-    table.cases |= {key: case for key, case in labelled.items() if case.label is not None}
+    labels.cases = labelled
+    refuse_strangers(table, labels, "label of a case")
+    for key, of_people in labelled.items():
+        if key in table.cases or of_people.label is not None:
+            case = table.cases.setdefault(key, of_people)
+            case.label, case.votes = of_people.label, of_people.votes
+            case.weight = of_people.weight
     table.columns = table.columns._replace(labels=labels.columns.labels)
     table.notices += labels.notices
 
@@ -368,3 +435,43 @@ def refuse_strangers(table: VerdictTable, strangers: VerdictTable, noun: str) ->
     hint += "; name the columns that both have: --case COL, --rubric COL"
     message = f"has no {noun} (with its rubric and epoch) of {table.table.file}"
     raise InputError(message, strangers.table.file, hint=hint)
+
+
+def weigh(labels: VerdictTable, table: VerdictTable) -> str:
+    """Give the cases of a label file the weights of its rows, and say how many cases of a table
+    they stand for; empty where no row has a weight.
+
+    Raises `InputError` for weights that cannot be, are missing, or stand for more cases than there
+    are.
+    """
+    of_file, columns, cases = labels.table, labels.columns, len(table.cases)
+    if not any(of_file.texts("weight")):
+        return ""
+    labels.columns = columns._replace(weight="weight")
+    problems = []
+    rows = of_file.cells(columns.case, columns.rubric, columns.epoch, "weight")
+    for line, (*key, text) in zip(of_file.lines, rows, strict=True):
+        case = labels.cases[CaseKey.of(*key)]
+        try:
+            weight = float(text or 0)
+        except ValueError:
+            weight = 0
+        message = ""
+        if not 1 <= weight <= cases:
+            message = f"; must be a number from 1 to {cases:,}, the cases of {table.table.file}, "
+            message += "in each line of the file or in none"
+        elif case.weight not in (0, weight):
+            message = f", and the same case has {case.weight:g} above"
+        if message:
+            message = f"got {shown(text)}{message}"
+            problems.append(Problem(message, of_file.file, line, "weight"))
+        else:
+            case.weight = weight
+    of_file.refuse(problems)
+    labelled = [case.weight for case in labels.cases.values() if case.label is not None]
+    number, total = counted(len(labelled), "label"), round(sum(labelled))
+    if total > cases:
+        message = f"{number} stand for {total:,} cases, and {table.table.file} has {cases:,}"
+        hint = "draw the labels from this table, into a file of their own"
+        raise InputError(message, of_file.file, key="weight", hint=hint)
+    return f"weighted: {number} stand for {total:,} of {counted(cases, 'case')}"
