@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core.cases import CaseSpec
@@ -21,14 +21,12 @@ from pytest_jrh.core.skips import Outcome, Why
 from pytest_jrh.core.text import ELLIPSIS, same_lines
 from pytest_jrh.sources.columns import TEXTS, CaseKey, columns_named, texts_of_row
 from pytest_jrh.sources.slices import table_slices
-from pytest_jrh.sources.verdicts import TableCase, Verdict, VerdictTable
+from pytest_jrh.sources.verdicts import TableCase, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart
 from pytest_jrh.stats.reasoning import contradicts
 from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts, numbered
 from pytest_jrh.stats.weights import Stratum, strata
-
-_Given: TypeAlias = Sequence[tuple[int, Verdict]]
 
 
 class _Line(NamedTuple):
@@ -64,21 +62,24 @@ class TableResults(Sequence[CaseResult]):
         self.has_judges = len({*judges, *before}) > 1
         self.name = Path(table.table.file).stem or table.table.file
         # What a page lists is asked for several times.
-        self._at = lru_cache(maxsize=_MOST_KEPT)(self._made)
+        self._at = lru_cache(maxsize=_MOST_KEPT)(self._result)
         self._earlier_table, self._judges_before = earlier, before
-        self._rows_before: dict[str, int] = {}
+        self.earlier = _OnDemand({}, partial(self._result, of_baseline=True))
+        """What was said before, by the result's id."""
         self.rows: list[tuple[TableCase, str]] = []
-        has_two = table.values.scale.aim("fail") is not None
         for judge in judges:
             for case in table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row.
-                is_rated = has_two and case.given.get(judge)
+                is_rated = table.values.scale.is_verdict and case.given.get(judge)
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
         self._slices = table_slices(table.table, table.columns)
         self.gone = dict(self._gone(common=common))
         self.verdicts = Verdicts.of_rows(self._columns())
+        places = {its_id: row for row, its_id in enumerate(self.verdicts.ids)}
+        self.nodes = _OnDemand(places, self._node)
+        """By the result's id what reports call a case: its line and its name."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -88,44 +89,15 @@ class TableResults(Sequence[CaseResult]):
             return [*map(self._at, range(len(self))[row])]
         return self._at(row)
 
-    def _made(self, row: int) -> CaseResult:
-        case, judge = self.rows[row]
-        return self._result(row, self.table, case, judge, case.label, "now")
-
-    @property
-    def nodes(self) -> Mapping[str, str]:
-        """By the result's id what reports call a case: its line and its name."""
-        return _OnDemand(self._places, self._node)
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        """The places of rows by the ids of their results."""
-        return {case_id: row for row, case_id in enumerate(self.verdicts.ids)}
-
     @cached_property
     def _text_columns(self) -> list[str]:
         """The columns that hold what was judged."""
         used = self.table.columns.used
         return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
 
-    @cached_property
-    def _of_other_texts(self) -> set[CaseKey]:
-        """The cases that the earlier file has with another text: these are other cases."""
-        now, then = self.table.table, self._earlier_table.table
-        keys = set()
-        for name in then.columns.keys() & {*self._text_columns}:
-            texts, texts_then = now.texts(name), then.texts(name)
-            for case, _ in self.rows:
-                earlier = self._earlier_table.cases.get(case.key)
-                if earlier is None:
-                    continue
-                if same_lines(texts[case.row]) != same_lines(texts_then[earlier.row]):
-                    keys.add(case.key)
-        return keys
-
     def texts(self, result: CaseResult) -> Sequence[Message]:
         """What the first row of a case holds of what was judged; long texts are cut."""
-        case, _ = self.rows[self._places[result.case_id]]
+        case, _ = self.rows[self.nodes.data[result.case_id]]
         turns = []
         for turn in texts_of_row(self.table.table, self._text_columns, case.row):
             text = str(turn["content"])
@@ -133,11 +105,6 @@ class TableResults(Sequence[CaseResult]):
                 text = f"{text[:_LONGEST_TEXT]} {ELLIPSIS} ({more:,} more characters)"
             turns.append({**turn, "content": text})
         return turns
-
-    @property
-    def earlier(self) -> Mapping[str, CaseResult]:
-        """What was said before, by the result's id."""
-        return _OnDemand(self._rows_before, self._earlier)
 
     def rubric(self, case: TableCase) -> str:
         """The name of its rubric; where there are none, that of the column of labels."""
@@ -162,12 +129,12 @@ class TableResults(Sequence[CaseResult]):
         earlier = self._earlier_table.cases.get(key)
         if earlier is None:
             return None
-        scores = _scores(earlier.given.get(self._judges_before[judge], ()))
+        scores = earlier.scores(self._judges_before[judge])
         now = self.table.cases.get(key)
         label_now = earlier.label if now is None else now.label
         has_left = label_now is None and key.case in self.table.changed
-        is_level = self.table.values.scale.aim("fail") is None
-        if not scores or (is_level and label_now is None and not has_left):
+        is_rated = self.table.values.scale.is_verdict or label_now is not None or has_left
+        if not scores or not is_rated:
             return None
         label = earlier.label
         if label is None:
@@ -182,15 +149,6 @@ class TableResults(Sequence[CaseResult]):
         name = f"{table.file}{line}: {case.key.case}"
         return f"{name} [{judge}]" if self.has_judges else name
 
-    def _earlier(self, row: int) -> CaseResult:
-        case, judge = self.rows[row]
-        line = self._line(case.key, judge, has_row=True)
-        if line is None:
-            raise KeyError(row)
-        before = self._judges_before[judge]
-        # Another column of the same table is another judge, too.
-        return self._result(row, self._earlier_table, line.case, before, line.label, "earlier")
-
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
         return CaseSpec(
             self.name,
@@ -203,49 +161,34 @@ class TableResults(Sequence[CaseResult]):
             cluster=case.cluster,
         )
 
-    def _result(
-        self,
-        row: int,
-        table: VerdictTable,
-        case: TableCase,
-        judge: str,
-        label: int | None,
-        judge_digest: str,
-    ) -> CaseResult:
-        """What a case comes to by the verdicts of a judge, now or before."""
-        given, scale = case.given[judge], self.table.values.scale
+    def _result(self, row: int, *, of_baseline: bool = False) -> CaseResult:
+        """What the case of a row comes to by the verdicts of its judge, now or in the baseline."""
+        table, (case, judge) = self.table, self.rows[row]
+        spec, label, scale = self._spec(case, judge), case.label, table.values.scale
+        line = self._line(case.key, judge, has_row=True) if of_baseline else None
+        if line is not None:
+            table, case, label = self._earlier_table, line.case, line.label
+            judge = self._judges_before[judge]
+        given = case.given[judge]
         # One with neither label nor verdict is no result; without a label alone it counts for the
         # rate of violations.
         why = Why() if given else Why("invalid_response", "the verdict is empty")
         by: LabelSource = "column" if self.table.columns.guessed_label else "people"
         return replace(
-            empty_result(self._spec(*self.rows[row])),
+            empty_result(spec),
             answers=scale.line,
             within=scale.within,
             label=label,
             labelled_by=None if label is None else by,
             # What changes with a case: of a table, its label is all that is known of it.
             case_digest="" if label is None else f"label {label}",
-            judge_digest=judge_digest,
-            scores=_scores(given),
+            # Another column of the same table is another judge, too.
+            judge_digest="earlier" if of_baseline else "now",
+            scores=case.scores(judge),
             reasons=tuple(_reasoning(table, row, judge) for row, _ in given),
             why=why,
-            extra=Extra(probabilities=_probabilities(given)),
+            extra=Extra(probabilities=case.probabilities(judge)),
         )
-
-    def _outcome(self, label: int | None, score: int | None, repeats: Sequence[int]) -> Outcome:
-        if not repeats:
-            return "invalid_response"
-        if label is None:
-            return "unlabelled"
-        return "agree" if self.table.values.scale.accepts(score, label) else "disagree"
-
-    def _contradicts_itself(self, given: _Given, score: int | None, judge: str) -> bool:
-        """Whether the reasoning of the first verdict with the score states another one."""
-        if score is None or not self.table.columns.reasoning:
-            return False
-        row = next(row for row, verdict in given if verdict.score == score)
-        return contradicts(_reasoning(self.table, row, judge), score, self.table.values.scale)
 
     def _columns(self) -> Iterator[Json]:
         """The columns of each row, for which no result is made."""
@@ -259,8 +202,13 @@ class TableResults(Sequence[CaseResult]):
             "base": (),
             "base_case": "",
         }
+        texts = []
+        for name in self._text_columns:
+            if name in self._earlier_table.table.columns:
+                now, then = self.table.table.texts(name), self._earlier_table.table.texts(name)
+                texts.append((now, then))
         ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}
-        of_rows = self._strata()
+        strata_of_cases = self._strata()
         for row, (case, judge) in enumerate(self.rows):
             rubric, run, epoch = self.rubric(case), case.key.case, case.key.epoch
             key = (rubric, epoch, judge, scale.target(case.label))
@@ -269,20 +217,29 @@ class TableResults(Sequence[CaseResult]):
             head, of_case, of_judge = ends[key]
             made_id = f"{head}{node_part(run)}[{of_case}]"
             its_id = f"{made_id[:-1]}{of_judge}]" if of_judge else made_id
-            given = case.given[judge]
-            repeats = _scores(given)
+            repeats = case.scores(judge)
             score = most_frequent(repeats)
-            outcome = self._outcome(case.label, score, repeats)
+            outcome: Outcome = "agree" if scale.accepts(score, case.label) else "disagree"
+            if not repeats:
+                outcome = "invalid_response"
+            elif case.label is None:
+                outcome = "unlabelled"
+            contradicted = False
+            if score is not None and self.table.columns.reasoning:
+                first = next(place for place, given in case.given[judge] if given.score == score)
+                contradicted = contradicts(_reasoning(self.table, first, judge), score, scale)
             compared: Json = {}
             if self._judges_before:
                 line = self._line(case.key, judge, has_row=True)
-                is_same = line is not None and line.label == case.label
-                is_same = is_same and case.key not in self._of_other_texts
-                apart = why_apart(outcome, has_line=line is not None, is_same=is_same)
-                compared["apart"] = apart
+                is_same = False
                 if line is not None:
-                    self._rows_before[its_id] = row
-                    compared["before"] = None if apart else line.scores
+                    self.earlier.data[its_id] = row
+                    is_same = line.label == case.label and all(
+                        same_lines(now[case.row]) == same_lines(then[line.case.row])
+                        for now, then in texts
+                    )
+                apart = why_apart(outcome, has_line=line is not None, is_same=is_same)
+                compared = {"apart": apart, "before": line.scores if line and not apart else None}
             yield {
                 **same,
                 **compared,
@@ -298,20 +255,19 @@ class TableResults(Sequence[CaseResult]):
                 "outcome": outcome,
                 "slices": self._slices[case.row],
                 # No figure of probabilities is weighted.
-                "probabilities": () if of_rows else _probabilities(given),
-                "weight": of_rows[row] if of_rows else None,
-                "contradicted": self._contradicts_itself(given, score, judge),
+                "probabilities": () if strata_of_cases else case.probabilities(judge),
+                "weight": strata_of_cases.get(case.key),
+                "contradicted": contradicted,
             }
 
-    def _strata(self) -> Sequence[Stratum | None]:
-        """The stratum of each row's label; nothing where no label has a weight."""
-        cases = [*self.table.cases.values()]
-        weights = [case.weight if case.label is not None else 0.0 for case in cases]
+    def _strata(self) -> Mapping[CaseKey, Stratum | None]:
+        """The stratum of each case's label; nothing where no label has a weight."""
+        cases = self.table.cases
+        weights = [case.weight if case.label is not None else 0.0 for case in cases.values()]
         if not any(weights):
-            return ()
-        clusters = numbered(case.cluster or str(case.key) for case in cases)
-        of_cases = dict(zip(self.table.cases, strata(weights, clusters), strict=True))
-        return [of_cases[case.key] for case, _ in self.rows]
+            return {}
+        clusters = numbered(case.cluster or str(key) for key, case in cases.items())
+        return dict(zip(cases, strata(weights, clusters), strict=True))
 
 
 def _reasoning(table: VerdictTable, row: int, judge: str) -> str:
@@ -320,15 +276,6 @@ def _reasoning(table: VerdictTable, row: int, judge: str) -> str:
     if judge == table.columns.baseline:
         return ""
     return table.columns.texts[table.columns.reasoning][row]
-
-
-def _scores(given: _Given) -> tuple[int, ...]:
-    return tuple([verdict.score or 0 for _, verdict in given])
-
-
-def _probabilities(given: _Given) -> tuple[float, ...]:
-    probabilities = [verdict.probability for _, verdict in given]
-    return tuple([share for share in probabilities if share is not None])
 
 
 class _OnDemand(UserDict[str, Any]):

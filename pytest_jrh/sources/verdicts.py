@@ -298,6 +298,15 @@ class TableCase:
     weight: float = 0.0
     given: dict[str, list[tuple[int, Verdict]]] = field(default_factory=dict)
 
+    def scores(self, judge: str) -> tuple[int, ...]:
+        """The scores of a judge's verdicts."""
+        return tuple([verdict.score or 0 for _, verdict in self.given.get(judge, ())])
+
+    def probabilities(self, judge: str) -> tuple[float, ...]:
+        """The probabilities of those that are numbers."""
+        verdicts = [verdict for _, verdict in self.given[judge]]
+        return tuple([of.probability for of in verdicts if of.probability is not None])
+
 
 @dataclass(slots=True)
 class VerdictTable:
