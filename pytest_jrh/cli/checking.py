@@ -153,7 +153,7 @@ class CheckedTable:
     @property
     def decision(self) -> Decision | None:
         """The gate's decision; None without a baseline."""
-        return next(iter(self.session.decisions.values()), None)
+        return self.session.decision
 
     @property
     def unlabelled(self) -> list[TableCase]:
@@ -249,47 +249,22 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     if earlier is not None:
         before = cases_of(earlier, earlier_columns, values)
         refuse_strangers(checked, before, "case")
-    elif baseline and baseline not in (checked.columns.baseline, *checked.judges):
+    elif baseline and baseline not in (columns.baseline, *checked.judges):
         message = f"{shown(baseline)} is no column, and no such file"
         raise InputError(message, table.file, key="--baseline")
     values.refuse_unclear(table)
-    session, judges = _session(checked, before or checked, baseline, how)
-    return CheckedTable(checked, session, judges, labelled, before)
+    return _checked(checked, labelled, before, baseline, how)
 
 
-def _decision(
-    results: TableResults, before: Mapping[str, str], settings: CheckSettings, turning: str
-) -> Decision:
-    """What is decided about a table beside an earlier one, whose judges are `before`."""
-    gone: Mapping[str, str] = results.gone
-    verdicts = results.verdicts.in_order(results.verdicts.ids)
-    # A case of the baseline without a row is one without a result.
-    missed = {case_id for case_id, reason in gone.items() if reason == NEVER_REPORTED}
-    lines = {*results.earlier, *gone}
-    if settings.common:
-        left = verdicts.where(verdicts.unscored)
-        gone = {**gone, **dict.fromkeys(lines.intersection(left.ids), NOT_IN_SUITE)}
-        verdicts = verdicts.where(~verdicts.unscored)
-    asked = {}
-    for judge, its_judge in before.items():
-        if its_judge != judge and not settings.same_judge:
-            asked[judge if results.has_judges else ""] = Asked("another")
-    scope = Scope.of([*verdicts.ids, *missed])
-    held = Held(scope, asked, common=settings.common, turning=turning)
-    rules = GateRules(
-        max_drop=settings.max_drop,
-        proof=settings.proof,
-        unclear=settings.unclear,
-        by=settings.gate_by,
-    )
-    return decide(Comparison(verdicts, lines, gone), rules, held)
-
-
-def _session(
-    table: VerdictTable, earlier: VerdictTable, baseline: str, settings: CheckSettings
-) -> tuple[Session, tuple[str, ...]]:
-    """The table held against an earlier one, of which `baseline` names the judge; empty where it is
-    called as now. And the judges, without that one.
+def _checked(
+    table: VerdictTable,
+    labels: VerdictTable | None,
+    earlier: VerdictTable | None,
+    baseline: str,
+    how: CheckSettings,
+) -> CheckedTable:
+    """What a table comes to that is held against an earlier one, or against its own judge
+    `baseline`; that is empty where the judges are called as now.
     """
     judges = table.judges
     if baseline:
@@ -297,37 +272,38 @@ def _session(
         if not judges:
             message = f"{baseline} {_ITSELF}"
             raise InputError(message, table.table.file, key="--baseline", hint="name another one")
+    table_before = earlier or table
     before = {}
-    if settings.baseline:
-        known = [*judges]
-        earlier_judges = earlier.judges
-        if not baseline and len(earlier_judges) == 1:
-            [baseline] = earlier_judges
+    if how.baseline:
+        judges_before = table_before.judges
+        if not baseline and len(judges_before) == 1:
+            [baseline] = judges_before
         elif table.columns.judge:
             # Of some the table has no row any more.
-            known += [judge for judge in earlier_judges if judge not in (*judges, baseline)]
-        before = {judge: baseline or judge for judge in known}
-    turning = table.turning
-    results = TableResults(table, judges, earlier, before, common=settings.common)
+            before = {judge: judge for judge in judges_before if judge != baseline}
+        before |= {judge: baseline or judge for judge in judges}
+    results = TableResults(table, judges, table_before, before, common=how.common)
     decisions = {}
-    if settings.baseline:
-        decisions[results.name] = _decision(results, before, settings, turning)
+    if how.baseline:
+        decisions[results.name] = _decision(results, how)
     else:
         reasons: list[Reason] = []
         for judge, of_judge in results.verdicts.judged.grouped("judge").items():
-            reasons += opposite(of_judge, f"judge {judge}" if judge else "the judge", turning)
+            subject = f"judge {judge}" if judge else "the judge"
+            reasons += opposite(of_judge, subject, table.turning)
         if reasons:
-            texts = [reason.text for reason in reasons]
+            headline, *beside = [reason.text for reason in reasons]
             decisions[results.name] = Decision(
                 "UNCLEAR",
-                texts[0],
-                passed=settings.unclear == "pass",
+                headline,
+                passed=how.unclear == "pass",
                 active=False,
-                beside=tuple(texts[1:]),
+                beside=tuple(beside),
                 reasons=tuple(reasons),
             )
-    names, scale = results.verdicts.rubric.names, table.values.scale
-    rubrics = {(results.name, name): Rubric(name, "", answers=scale) for name in names}
+    rubrics = {}
+    for name in results.verdicts.rubric.names:
+        rubrics[results.name, name] = Rubric(name, "", answers=table.values.scale)
     session = Session(
         results,
         columns=results.verdicts,
@@ -336,12 +312,33 @@ def _session(
         rubrics=rubrics,
         grounds={results.name: Grounds(column=table.columns.guessed_label, votes=_votes(results))},
         earlier=results.earlier,
-        error=settings.error,
+        error=how.error,
         is_table=True,
         texts=results.texts,
         redactor=Redactor(secrets_of(os.environ)),
     )
-    return session, judges
+    return CheckedTable(table, session, judges, labels, earlier)
+
+
+def _decision(results: TableResults, how: CheckSettings) -> Decision:
+    """What is decided about a table beside an earlier one."""
+    gone: Mapping[str, str] = results.gone
+    verdicts = results.verdicts.in_order(results.verdicts.ids)
+    # A case of the baseline without a row is one without a result.
+    missed = {case_id for case_id, reason in gone.items() if reason == NEVER_REPORTED}
+    lines = {*results.earlier, *gone}
+    if how.common:
+        left = verdicts.where(verdicts.unscored)
+        gone = {**gone, **dict.fromkeys(lines.intersection(left.ids), NOT_IN_SUITE)}
+        verdicts = verdicts.where(~verdicts.unscored)
+    asked = {}
+    for judge, its_judge in results.judges_before.items():
+        if its_judge != judge and not how.same_judge:
+            asked[judge if results.has_judges else ""] = Asked("another")
+    scope = Scope.of([*verdicts.ids, *missed])
+    held = Held(scope, asked, common=how.common, turning=results.table.turning)
+    rules = GateRules(max_drop=how.max_drop, proof=how.proof, unclear=how.unclear, by=how.gate_by)
+    return decide(Comparison(verdicts, lines, gone), rules, held)
 
 
 def _votes(results: TableResults) -> Votes:

@@ -63,7 +63,7 @@ class TableResults(Sequence[CaseResult]):
         self.name = Path(table.table.file).stem or table.table.file
         # What a page lists is asked for several times.
         self._at = lru_cache(maxsize=_MOST_KEPT)(self._result)
-        self._earlier_table, self._judges_before = earlier, before
+        self._earlier_table, self.judges_before = earlier, before
         self.earlier = _OnDemand({}, partial(self._result, of_baseline=True))
         """What was said before, by the result's id."""
         self.rows: list[tuple[TableCase, str]] = []
@@ -113,7 +113,7 @@ class TableResults(Sequence[CaseResult]):
 
     def _gone(self, *, common: bool) -> Iterator[tuple[str, str]]:
         there = {(case.key, judge) for case, judge in self.rows}
-        for judge in self._judges_before:
+        for judge in self.judges_before:
             for key, case in self._earlier_table.cases.items():
                 if (key, judge) in there or self._line(key, judge, has_row=False) is None:
                     continue
@@ -129,7 +129,7 @@ class TableResults(Sequence[CaseResult]):
         earlier = self._earlier_table.cases.get(key)
         if earlier is None:
             return None
-        scores = earlier.scores(self._judges_before[judge])
+        scores = earlier.scores(self.judges_before[judge])
         now = self.table.cases.get(key)
         label_now = earlier.label if now is None else now.label
         has_left = label_now is None and key.case in self.table.changed
@@ -168,7 +168,7 @@ class TableResults(Sequence[CaseResult]):
         line = self._line(case.key, judge, has_row=True) if of_baseline else None
         if line is not None:
             table, case, label = self._earlier_table, line.case, line.label
-            judge = self._judges_before[judge]
+            judge = self.judges_before[judge]
         given = case.given[judge]
         # One with neither label nor verdict is no result; without a label alone it counts for the
         # rate of violations.
@@ -229,7 +229,7 @@ class TableResults(Sequence[CaseResult]):
                 first = next(place for place, given in case.given[judge] if given.score == score)
                 contradicted = contradicts(_reasoning(self.table, first, judge), score, scale)
             compared: Json = {}
-            if self._judges_before:
+            if self.judges_before:
                 line = self._line(case.key, judge, has_row=True)
                 is_same = False
                 if line is not None:
