@@ -88,6 +88,13 @@ class Table:
         """What is wrong with a line, or with the columns, whose names are in the first."""
         return InputError(message, self.file, line if self.path is None else None, hint=hint)
 
+    def kept(self, are_kept: Iterable[bool], *notices: str) -> Table:
+        """The table with the rows that are kept, and with more notices."""
+        are_kept = [*are_kept]
+        columns = {name: [*compress(cells, are_kept)] for name, cells in self.columns.items()}
+        lines = [*compress(self.lines, are_kept)]
+        return replace(self, lines=lines, columns=columns, notices=(*self.notices, *notices))
+
     def refuse(self, problems: Sequence[Problem]) -> None:
         """Refuse the table where there are any problems of its rows."""
         if problems:
@@ -184,10 +191,10 @@ def choose_columns(
     possible = {*table.columns, ""}
     assigned = [(role, column) for role, column in named if column in possible]
     _refuse_two_roles(table, assigned)
-    options = grouped(assigned)
-    verdicts, labels = options.pop("verdict", []), options.get("label", [])
-    by = filter(None, options.pop("by", []))
-    chosen = {role: columns[-1] for role, columns in options.items()}
+    options = dict(assigned)
+    several = grouped(assigned)
+    labels, verdicts, by = (several.pop(role, []) for role in ("label", "verdict", "by"))
+    chosen = {role: columns[-1] for role, columns in several.items()}
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
         chosen.setdefault("judge", "judge")
@@ -198,7 +205,9 @@ def choose_columns(
 
     if len(labels) > 1 and chosen.setdefault("annotator", ""):
         raise table.error("each column of labels is a person's: leave out --annotator")
-    for role in ("label", "rubric", "epoch", "annotator", "repeat", "reasoning"):
+    if not labels:
+        labels = [only_column(table, "label", taken())]
+    for role in ("rubric", "epoch", "annotator", "repeat", "reasoning"):
         if role not in chosen:
             chosen[role] = only_column(table, role, taken())
     telling = [chosen.get(role, "") for role in ("rubric", "epoch", "annotator", "judge")]
@@ -215,8 +224,8 @@ def choose_columns(
     asks_for_judges = verdicts or table.results or options.keys() & {"judge", "repeat", "baseline"}
     if is_alone and not asks_for_judges and (chosen["annotator"] or len(labels) > 1):
         needed = ("label",)
-    for role, column in (("verdict", "".join(verdicts)), ("label", chosen["label"])):
-        if role in needed and not column:
+    for role, answers in (("verdict", verdicts), ("label", labels)):
+        if role in needed and not any(answers):
             if table.results:
                 raise table.results.without_labels()
             message = f"no column of {role}s; its columns are {listed(table.columns)}"
@@ -225,22 +234,19 @@ def choose_columns(
                 file = shlex.quote(table.file)
                 hint += f", or let people label the cases: python -m pytest_jrh label {file}"
             raise table.error(message, hint)
-    is_said = "label" in options or table.results is not None
-    if "label" in needed and not is_said:
-        guessed = [] if "verdict" in dict(assigned) else verdicts
-        _refuse_unknown_people(table, chosen["label"], guessed, is_beside="verdict" in needed)
+    if "label" in needed and "label" not in options and table.results is None:
+        found = [] if "verdict" in options else verdicts
+        guessed = _guessed_label(table, labels[0], chosen["annotator"], found, needed)
+        chosen["guessed_label"] = guessed
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
     if not chosen["case"] and (not is_alone or chosen["repeat"] or chosen.get("judge")):
         hint = "name the column of their ids: --case COL"
         raise table.error("no column names the cases, so that rows cannot be put together", hint)
-    if not is_said and not _by_people(table, chosen["label"], chosen["annotator"]):
-        chosen["guessed_label"] = chosen["label"]
     texts = {column: table.texts(column) for column in {"", *taken()}}
-    label = chosen.pop("label")
     return Columns(
-        texts, tuple(filter(None, labels or [label])), tuple(verdicts), by=tuple(by), **chosen
+        texts, tuple(filter(None, labels)), tuple(verdicts), by=tuple(filter(None, by)), **chosen
     )
 
 
@@ -253,39 +259,32 @@ def _refuse_two_roles(table: Table, assigned: Sequence[tuple[str, str]]) -> None
             raise table.error(message)
 
 
-def _by_people(table: Table, label: str, annotator: str) -> bool:
-    """Whether a name says that people gave the labels: that of their column or of one beside it."""
-    return bool(annotator or words_of(label) & _OF_PEOPLE or _kinds(table) == {"HUMAN"})
+def _guessed_label(
+    table: Table, label: str, annotator: str, verdicts: Sequence[str], needed: Collection[str]
+) -> str:
+    """The column of labels where nobody is known to have given them, neither by its name nor by a
+    column beside it; refused where it may be the judge's own or the task's.
 
-
-def _kinds(table: Table) -> set[str]:
-    """Who gave the labels, by the column that says it of each row."""
-    return {kind.upper() for kind in table.texts("annotator_kind")} - {""}
-
-
-def _refuse_unknown_people(
-    table: Table, label: str, verdicts: Sequence[str], *, is_beside: bool
-) -> None:
-    """Refuse a column that was found by its name, and may be the judge's own or the task's.
-
-    `verdicts` are those that were found by their names, too; `is_beside` is False of a file that is
-    named for its labels.
+    It was found by its name, as were the `verdicts`.
     """
-    kinds = _kinds(table) - {"HUMAN"}
-    if _by_people(table, label, "") and not kinds:
-        return
-    hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
-    message = ""
+    # Who gave the label of each row.
+    kinds = {kind.upper() for kind in table.texts("annotator_kind")} - {""}
+    is_of_people = bool(words_of(label) & _OF_PEOPLE) or kinds == {"HUMAN"}
     texts = columns_named(table, TEXTS)
-    if kinds:
+    message = ""
+    if kinds := kinds - {"HUMAN"}:
         message = f"{label} is not of people alone: annotator_kind is {listed(sorted(kinds))}"
-    elif is_beside and texts and words_of(label) & {"target", "expected"}:
+    elif is_of_people:
+        return ""
+    elif "verdict" in needed and texts and words_of(label) & {"target", "expected"}:
         message = f"beside {texts[0]}, {label} may be the answer that is expected, and no label"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
         columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
         message = f"beside {listed(columns)}, {label} may be the judge's own"
     if message:
+        hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
         raise table.error(message, hint)
+    return "" if annotator else label
 
 
 def words_of(column: str) -> set[str]:
@@ -313,9 +312,12 @@ def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
 
 
 def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
+    return _asked(table, f"several columns may be the {role}: {listed(columns)}", role, columns)
+
+
+def _asked(table: Table, message: str, role: str, columns: Sequence[str]) -> InputError:
     ways = " or ".join(f"--{role} {quoted(column)}" for column in columns)
-    message = f"several columns may be the {role}: {listed(columns)}"
-    return table.error(message, f"say which: {ways}")
+    return table.error(message, f"say it: {ways}")
 
 
 def rows_apart(table: Table, *columns: str) -> int:
@@ -323,9 +325,14 @@ def rows_apart(table: Table, *columns: str) -> int:
     return len({*table.cells(*columns)})
 
 
-def _telling_apart(table: Table, names: Iterable[str], telling: Sequence[str]) -> str:
+def _telling_apart(
+    table: Table, names: Iterable[str], taken: Collection[str], telling: Sequence[str]
+) -> str:
     """The only one of these columns that, with those beside it, tells all rows apart."""
-    columns = [name for name in names if rows_apart(table, name, *telling) == len(table.lines)]
+    columns = []
+    for name in names:
+        if name not in taken and rows_apart(table, name, *telling) == len(table.lines):
+            columns.append(name)
     return columns[0] if len(columns) == 1 else ""
 
 
@@ -343,10 +350,10 @@ def id_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> s
     """The only column with a usual name of ids, else the only one that ends in `_id`, which with
     the columns `telling` it names each row.
     """
-    usual = [name for name in columns_named(table, _MORE_IDS) if name not in taken]
-    names = [name for name in table.columns if name not in taken]
-    ids = [name for name in names if name.casefold().endswith("_id")]
-    return _telling_apart(table, usual, telling) or _telling_apart(table, ids, telling)
+    usual = columns_named(table, _MORE_IDS)
+    ids = [name for name in table.columns if name.casefold().endswith("_id")]
+    found = _telling_apart(table, usual, taken, telling)
+    return found or _telling_apart(table, ids, taken, telling)
 
 
 def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
@@ -356,8 +363,7 @@ def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> st
     same_columns = (*of_case, *columns_named(table, TEXTS))
     if rows_apart(table, *same_columns) == len(table.lines):
         return ""
-    names = [name for name in columns_named(table, _MORE_REPEATS) if name not in taken]
-    return _telling_apart(table, names, same_columns)
+    return _telling_apart(table, columns_named(table, _MORE_REPEATS), taken, same_columns)
 
 
 def _cluster(table: Table, taken: Collection[str], case: str) -> str:
@@ -373,17 +379,17 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
         size = rows_apart(table, name)
         if name not in taken and is_whole and size > 1:
             sizes[name] = size
-    widest_first = sorted(sizes, key=sizes.__getitem__)
-    for part in widest_first[1:]:
+    if not sizes:
+        return ""
+    widest, *parts = sorted(sizes, key=sizes.__getitem__)
+    for part in parts:
         # Rows that are equal in the narrow column have to be equal in the wide one.
-        if rows_apart(table, part, widest_first[0]) > sizes[part]:
-            raise _ambiguous(table, "cluster", widest_first)
-    if widest_first and sizes[widest_first[0]] < min(_FEWEST_CLUSTERS, count) and not table.results:
-        widest = widest_first[0]
-        ways = " or ".join(f"--cluster {quoted(name)}" for name in (*widest_first, NONE))
+        if rows_apart(table, part, widest) > sizes[part]:
+            raise _ambiguous(table, "cluster", [widest, *parts])
+    if sizes[widest] < min(_FEWEST_CLUSTERS, count) and not table.results:
         message = f"{widest} has {sizes[widest]} values: do the cases of one go together?"
-        raise table.error(message, f"say it: {ways}")
-    return widest_first[0] if widest_first else ""
+        raise _asked(table, message, "cluster", [widest, *parts, NONE])
+    return widest
 
 
 class CaseKey(NamedTuple):
@@ -468,10 +474,8 @@ def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
     left_out = [*compress(labels.texts("case_id"), map(not_, are_kept))]
     if not left_out:
         return labels
-    columns = {name: [*compress(cells, are_kept)] for name, cells in labels.columns.items()}
     notice = f"{counted(len(left_out), 'label')} {why} ({listed(dict.fromkeys(left_out), 5)})."
-    lines = [*compress(labels.lines, are_kept)]
-    return replace(labels, lines=lines, columns=columns, notices=(*labels.notices, notice))
+    return labels.kept(are_kept, notice)
 
 
 class TextToLabel(NamedTuple):

@@ -93,22 +93,18 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]]) -> Table:
     if not rubrics:
         message = f"no rubric is in all of {listed(patterns)}: they fit {listed(lonely)}"
         raise table.error(message, f"{PLACE} stands for the same text in each")
-    shared = [name for name in table.columns if name not in used]
-    columns: dict[str, list[Any]] = {name: [] for name in (PLACE, *shared, *patterns)}
-    refuse_too_many([*columns] * len(rubrics), table.lines, table.file)
-    lines = []
-    for row, line in enumerate(table.lines):
-        for rubric in rubrics:
-            cells = {pattern: table.columns[of[rubric]][row] for pattern, of in patterns.items()}
-            if not any(map(as_text, cells.values())):
-                continue
-            lines.append(line)
-            columns[PLACE].append(rubric)
-            for name in shared:
-                columns[name].append(table.columns[name][row])
-            for pattern, cell in cells.items():
-                columns[pattern].append(cell)
-    notices = table.notices
+    names = [PLACE, *patterns, *({*table.columns} - used)]
+    refuse_too_many(names * len(rubrics), table.lines, table.file)
+    columns: dict[str, list[Any]] = {PLACE: rubrics * len(table.lines)}
+    lines = [line for line in table.lines for _ in rubrics]
+    for name, cells in table.columns.items():
+        if name not in used:
+            columns[name] = [cell for cell in cells for _ in rubrics]
+    for pattern, of in patterns.items():
+        cells_of = [table.columns[of[rubric]] for rubric in rubrics]
+        columns[pattern] = [*chain.from_iterable(zip(*cells_of, strict=True))]
+    notices = []
     if lonely:
-        notices += (f"Not used, as not all patterns have their rubric: {listed(lonely)}.",)
-    return replace(table, lines=lines, columns=columns, notices=notices)
+        notices.append(f"Not used, as not all patterns have their rubric: {listed(lonely)}.")
+    long = replace(table, lines=lines, columns=columns)
+    return long.kept(map(any, long.cells(*patterns)), *notices)
