@@ -18,7 +18,7 @@ from typing import Any
 from pytest_jrh.core.documents import DamagedError, Json, listed, parsed, shown
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import ROLES, block_text, is_role, words_in
-from pytest_jrh.sources.source import texts_in
+from pytest_jrh.sources.source import at, texts_in
 
 NO_RESULT = "[not in the log]"
 """The result of what the provider ran, where the log has none: an empty one would be none found."""
@@ -43,14 +43,13 @@ class Parts:
     """What the content of one message holds: blocks, and calls and results of tools.
 
     `provider_calls` are the blocks of what the provider ran, by their ids, of this message and of
-    those before it: a result that comes later is put into its block, and `joined` counts these.
+    those before it: a result that comes later is put into its block.
     """
 
     provider_calls: dict[str, Json]
     blocks: list[Json] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
     results: list[Json] = field(default_factory=list)
-    joined: int = 0
 
     @property
     def content(self) -> str | list[Json]:
@@ -101,25 +100,20 @@ def _add(parts: Parts, part: Any) -> None:
         kind = "text"
     if not isinstance(kind, str):
         raise DamagedError(f"has a part without a type; its fields are {listed(part, 3)}")
+    call = parts.provider_calls.get(json_text(part.get("tool_use_id")))
     # Inspect's own block of this type, which the provider ran, has `arguments`.
     if kind in CALLS and "arguments" not in part:
         parts.calls.append(part)
-    elif kind == "tool-result":
-        parts.results.append(_result(part))
-    elif kind == "tool_result":
-        parts.results.append(part)
+    elif kind in RESULTS:
+        parts.results.append(part if kind == "tool_result" else _result(part))
     elif kind in _RUN_BY_PROVIDER:
         block = provider_call(_RUN_BY_PROVIDER[kind], part, part.get("name"), part.get("input"))
         parts.provider_calls[block["id"]] = block
         parts.blocks.append(block)
-    elif (
-        kind.endswith("_tool_result") and json_text(part.get("tool_use_id")) in parts.provider_calls
-    ):
-        block = parts.provider_calls[json_text(part["tool_use_id"])]
-        parts.joined += 1
-        block["result"] = json_text(part.get("content"))
+    elif kind.endswith("_tool_result") and call is not None:
+        call["result"] = json_text(part.get("content"))
         if part.get("is_error") is True:
-            block |= {"result": "", "error": block["result"]}
+            call |= {"result": "", "error": call["result"]}
     else:
         parts.blocks.append(_block(kind, part))
 
@@ -248,10 +242,7 @@ def _media(kind: str, part: Json) -> Json | None:
 
 def _file(file: Json, kind: str = "") -> Json:
     """A file; where its kind is not known, its type of media says it."""
-    data: Any = ""
-    for key in reversed(_PLACES_OF_DATA):
-        data = file.get(key, data)
-    url = json_text(data)
+    url = json_text(next(iter(fields_of(file, _PLACES_OF_DATA).values()), None))
     media_type = json_text(next(filter(None, map(file.get, _MEDIA_TYPES)), None))
     if media_type and "data" in file and not url.startswith(("data:", "http:", "https:")):
         url = data_url(media_type, url)
@@ -332,10 +323,10 @@ class _Reader:
         role = turn.get("role")
         if not isinstance(role, str) or not is_role(role):
             raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
-        sdk_parts = sdk_parts_of(turn)
-        if sdk_parts is not None:
-            for step in steps_of(turn, sdk_parts):
-                self._add(step)
+        parts = sdk_parts_of(turn)
+        for step in steps_of(turn, parts):
+            self._add(step)
+        if parts:
             return
         for key in _NOT_CONTENT.split():
             if "content" not in turn and turn.get(key):
@@ -357,7 +348,8 @@ class _Reader:
             raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
         calls = [*map(read_call, entries or ()), *map(read_call, parts.calls)]
         _add_fields(parts, turn)
-        if (parts.results or parts.joined) and not parts.blocks and not calls:
+        if content and not parts.blocks and not calls:
+            # All of it is in other messages.
             return
         message = {**_head(turn, parts), "role": role}
         for call in calls:
@@ -379,12 +371,12 @@ class _Reader:
         # Blocks that are no content of a result have no other place.
         parts.blocks += parts.calls + parts.results
         message = {**_head(turn, parts), "role": "tool"}
-        error = _error(turn, message)
         if call_id:
             message["tool_call_id"] = call_id
         if name or function:
             message["function"] = name or function
-        self.messages.append(message | error)
+        _add_error(message, turn)
+        self.messages.append(message)
 
     def _take_call(self, call_id: str | None, name: str | None) -> tuple[str | None, str | None]:
         """Take out the open call that a result belongs to: its id and function.
@@ -431,17 +423,16 @@ def _add_fields(parts: Parts, turn: Json) -> None:
         parts.blocks.insert(0, block_of("reasoning", thought))
 
 
-def _error(turn: Json, message: Json) -> Json:
-    """The error of a tool: Inspect's, or a result that Anthropic marks as one."""
+def _add_error(message: Json, turn: Json) -> None:
+    """Add the error of a tool: Inspect's, or a result that Anthropic marks as one."""
     error = turn.get("error")
     if isinstance(error, dict) and isinstance(error.get("type"), str):
-        return {"error": {"type": error["type"], "message": str(error.get("message", ""))}}
-    if error or turn.get("is_error") is True:
+        message["error"] = {"type": error["type"], "message": str(error.get("message", ""))}
+    elif error or turn.get("is_error") is True:
         reason = error if isinstance(error, str) else ""
         if not reason and isinstance(message["content"], str):
             reason, message["content"] = message["content"], ""
-        return {"error": {"type": "unknown", "message": reason}}
-    return {}
+        message["error"] = {"type": "unknown", "message": reason}
 
 
 def read_call(call: Any) -> Json:
@@ -449,36 +440,29 @@ def read_call(call: Any) -> Json:
     if not isinstance(call, dict):
         raise DamagedError(f"has a tool call that is {shown(call)}; must be an object")
     name: Any = call.get("function") or call.get("name") or call.get("toolName")
-    call_id = call.get("id", call.get("toolCallId"))
+    call_id, custom = call.get("id", call.get("toolCallId")), call.get("custom")
     arguments = call.get("arguments", call.get("input", call.get("args")))
     kind = "custom" if call.get("type") == "custom" else "function"
     if isinstance(name, dict):
         name, arguments = name.get("name"), name.get("arguments")
-    elif isinstance(call.get("custom"), dict):
-        custom = call["custom"]
+    elif isinstance(custom, dict):
         name, arguments, kind = custom.get("name"), {"input": custom.get("input")}, "custom"
     if not isinstance(name, str) or not name:
         raise DamagedError(f"has a tool call with the name {shown(name)}; must be text")
     if not isinstance(call_id, str):
         call_id = ""
-    arguments, mistake = _arguments(arguments)
-    tool_call = {"id": call_id, "function": name, "arguments": arguments}
-    mistake = mistake or call.get("parse_error")
-    if isinstance(mistake, str):
-        tool_call["parse_error"] = mistake
-    return {**tool_call, "type": kind}
-
-
-def _arguments(arguments: Any) -> tuple[Json, str | None]:
-    """The arguments of a call, else none and the whole text of what should have been some."""
-    text = ""
+    mistake = call.get("parse_error")
     if not isinstance(arguments, dict):
         text = json_text(arguments) or "{}"
         with contextlib.suppress(DamagedError):
             arguments = parsed(text)
-    if isinstance(arguments, dict):
-        return arguments, None
-    return {}, f"the arguments are no JSON object: {text}"
+        if not isinstance(arguments, dict):
+            # The whole text of what should have been some.
+            arguments, mistake = {}, f"the arguments are no JSON object: {text}"
+    tool_call = {"id": call_id, "function": name, "arguments": arguments}
+    if isinstance(mistake, str):
+        tool_call["parse_error"] = mistake
+    return {**tool_call, "type": kind}
 
 
 _STEP = "step-start"
@@ -493,9 +477,9 @@ _FIELDS_OF_RESULTS = {
 }
 
 
-def sdk_parts_of(turn: Json) -> list[Json] | None:
-    """What was said and done in a message, where a result may stand before what came after it; None
-    for a message of another kind.
+def sdk_parts_of(turn: Json) -> list[Json]:
+    """What was said and done in a message, where a result may stand before what came after it;
+    nothing of a message of another kind.
     """
     parts, content = turn.get("parts"), turn.get("content")
     if turn.get("role") == "assistant" and has_results(content):
@@ -505,10 +489,9 @@ def sdk_parts_of(turn: Json) -> list[Json] | None:
         for invocation in turn["toolInvocations"]:
             parts.append({"type": "tool-invocation", "toolInvocation": invocation})
     if not isinstance(parts, list) or not parts:
-        return None
-    for part in parts:
-        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-            return None
+        return []
+    if not all(isinstance(at(part, "/type"), str) for part in parts):
+        return []
     texts = "".join(json_text(part.get("text")) for part in parts if part["type"] == "text")
     # Version 4 has the text in both places.
     if isinstance(content, str) and content not in texts:
@@ -518,9 +501,7 @@ def sdk_parts_of(turn: Json) -> list[Json] | None:
 
 def has_results(content: Any) -> bool:
     """Whether the content of a message holds results of calls."""
-    if not isinstance(content, list):
-        return False
-    return any(isinstance(part, dict) and part.get("type") in RESULTS for part in content)
+    return isinstance(content, list) and any(at(part, "/type") in RESULTS for part in content)
 
 
 def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
