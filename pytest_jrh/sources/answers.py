@@ -141,7 +141,7 @@ class Answers(Source):
         places = {}
         problems = []
         for part, names in {**PARTS, "cluster": ""}.items():
-            pointer = getattr(self._pointers, part, None)
+            pointer = getattr(self._pointers, part)
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
                 if place != ROW_NUMBER and not cells_at(table, place):
@@ -174,9 +174,7 @@ class Answers(Source):
 
     def _part(self, row: Json, part: str) -> Any:
         place = self._places.get(part)
-        if place is None:
-            return None
-        return at(row, as_pointer(place))
+        return None if place is None else at(row, as_pointer(place))
 
     @cached_property
     def _rows(self) -> dict[RunKey, Json]:
@@ -185,13 +183,12 @@ class Answers(Source):
         lines: dict[RunKey, int] = {}
         self._empty: dict[RunKey, str] = {}
         equal = 0
-        of_results = table.results is not None
         for number, (line, row) in enumerate(rows_of(table)):
-            id_ = as_text(row.get("case_id") if of_results else self._part(row, "id"))
+            id_ = as_text(row.get("case_id") if table.results else self._part(row, "id"))
             if self._places.get("id") == ROW_NUMBER:
                 id_ = str(number)
-            is_named = bool(id_) and not of_results
-            if not id_:
+            is_named = bool(id_)
+            if not is_named:
                 texts = [as_text(self._part(row, part)) for part in PARTS]
                 id_ = short_digest("\n".join(texts), _DIGEST)
             epoch_text = as_text(self._part(row, "epoch")) or "1"
@@ -200,16 +197,15 @@ class Answers(Source):
                 message = f"got the epoch {shown(epoch_text)}; must be an integer"
                 raise table.error(message, line=line)
             key = (storable(id_)[0], epoch)
-            # Rows of one text may be of two people, or of two judges.
-            is_copy = key in rows and (of_results or (rows[key] == row and not is_named))
-            if key in rows and not is_copy:
+            # Rows of one text may be of two people.
+            if key in rows and (is_named or rows[key] != row):
                 what = f"the id {printable(id_)}" if is_named else "the same text"
                 message = f"has {what} again, as line {lines[key]} has"
                 hint = "name the column that tells rows apart: init --case COL, or suite.format: "
                 hint += "{id: COLUMN}; or delete one; what two people said of a text stands in a "
                 hint += "file of labels (--labels) with a column annotator"
                 raise table.error(message, hint, line)
-            equal += key in rows and not of_results
+            equal += key in rows
             rows.setdefault(key, row)
             lines.setdefault(key, line)
             answer = self._part(row, "answer")

@@ -143,19 +143,11 @@ class Transcripts(Source):
         self._unshown[key] = unshown_in(clean["messages"])
         for oddity in unusual:
             self._notices[f"some conversations have {oddity}; these are kept as they are"] = None
-        task = clean["input"]
-        if task is None:
+        if clean["input"] is None:
             of_user = (message for message in clean["messages"] if message["role"] == "user")
-            task = message_text(next(of_user, {}))
-        return AgentRun(
-            *key,
-            messages=tuple(clean["messages"]),
-            input=task,
-            target=clean["target"],
-            metadata=clean["metadata"],
-            sample_id=sample_id,
-            notes=(*unusual, *changed_note(changed)),
-        )
+            clean["input"] = message_text(next(of_user, {}))
+        notes = (*unusual, *changed_note(changed))
+        return AgentRun(*key, **clean, sample_id=sample_id, notes=notes)
 
     @cached_property
     def _rows(self) -> dict[RunKey, _Row]:

@@ -191,11 +191,6 @@ _DEEPEVAL = ("testCases", "conversationalTestCases", "test_results")
 _METRICS = ("metricsData", "metrics_data")
 
 
-def is_deepeval_case(entry: Entry) -> bool:
-    """Whether it is a test case."""
-    return bool(entry.keys() & {*_METRICS})
-
-
 def read_deepeval(entries: Sequence[Entry]) -> Iterator[Found]:
     """The verdicts of DeepEval's test runs.
 
@@ -374,11 +369,6 @@ def _feedback_value(entry: Entry) -> Any:
     return text_in(entry, "value") or None
 
 
-def is_mlflow_trace(entry: Entry) -> bool:
-    """Whether it is a trace with assessments."""
-    return isinstance(_info(entry).get("assessments"), list)
-
-
 def read_mlflow(entries: Sequence[Entry]) -> Iterator[Found]:
     """The feedback in MLflow's traces with their assessments.
 
@@ -447,11 +437,17 @@ FORMS = (
     Form(
         "DeepEval",
         [*_DEEPEVAL, *(f"testRunData.{name}" for name in _DEEPEVAL)],
-        is_deepeval_case,
+        lambda entry: bool(entry.keys() & {*_METRICS}),
         read_deepeval,
     ),
     Form("Langfuse", ["data"], is_langfuse_score, read_langfuse),
-    Form("MLflow", ["traces"], is_mlflow_trace, read_mlflow, _TRACE_IDS),
+    Form(
+        "MLflow",
+        ["traces"],
+        lambda entry: isinstance(_info(entry).get("assessments"), list),
+        read_mlflow,
+        _TRACE_IDS,
+    ),
     Form("LangSmith", ["feedback"], is_langsmith_feedback, read_langsmith),
 )
 

@@ -141,17 +141,14 @@ class Results:
                 texts.append((score.index, {"case_id": case, **score.fields}))
             return self._numbered(texts), []
         metrics = self.metrics
-        columns = set[str]()
-        for score in self.scores:
-            columns.update(score.fields)
-        by_role: defaultdict[str, list[str]] = defaultdict(list)
+        named: defaultdict[str, list[str]] = defaultdict(list)
         for role, name in roles:
-            if role == "label" and name in columns:
+            if role == "label" and any(name in score.fields for score in self.scores):
                 # Rows of verdicts have it.
                 needed = ("verdict",)
             if name in metrics:
-                by_role["verdict" if role == "baseline" else role].append(name)
-        verdicts, labels = by_role["verdict"], by_role["label"]
+                named["verdict" if role == "baseline" else role].append(name)
+        verdicts, labels = named["verdict"], named["label"]
         judged, labelled = self._of("judge", verdicts), self._of("person", labels)
         labelled = [score for score in labelled if score.by == "person"] or labelled
         notices = list(self.notices())
@@ -163,10 +160,10 @@ class Results:
                 f"If one is a judge, name it: --verdict {name}"
             )
         if "verdict" in needed and not labels:
-            labelled_metrics = {*by_role["labelled"]}
-            if "label" in needed:
-                labelled_metrics = {score.metric for score in labelled}
-            common = labelled_metrics & {score.metric for score in judged}
+            of_labels = [score.metric for score in labelled]
+            if "label" not in needed:
+                of_labels = named["labelled"]
+            common = {score.metric for score in judged}.intersection(of_labels)
             if common:
                 unchecked = [score for score in judged if score.metric not in common]
                 if unchecked:
