@@ -81,7 +81,7 @@ def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
     """Messages; where some are items, those that all of them make."""
     for value in values:
         # What no chat has: of a known type, and without a role.
-        if isinstance(value, dict) and "role" not in value and value.get("type") in ITEM_TYPES:
+        if at(value, "/role") is None and at(value, "/type") in ITEM_TYPES:
             return turns_of(((*path, index), item) for index, item in enumerate(values))
     return list(values)
 
@@ -110,9 +110,7 @@ class _Reader:
         """Read one item into the messages so far."""
         if not isinstance(item, dict):
             raise DamagedError(received(item, "an object with a type"))
-        kind = item.get("type")
-        if "type" not in item and "role" in item:
-            kind = "message"
+        kind = item.get("type", "message" if "role" in item else None)
         if kind not in ITEM_TYPES:
             expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
             raise DamagedError(received(kind, expected), path=("type",))
@@ -200,8 +198,7 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
 
 def _thought(item: Json) -> list[Json]:
     # The thought itself counts, where the item has it, before its summary.
-    blocks = parts_of(item.get("summary"), {}).blocks
-    blocks = parts_of(item.get("content"), {}).blocks or blocks
+    blocks = parts_of(item.get("content") or item.get("summary"), {}).blocks
     if blocks:
         texts = [json_text(block.get("text")) for block in blocks]
         return [block_of("reasoning", "\n".join(texts))]
@@ -318,8 +315,8 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
         with inside("message"):
             read_message({"role": message["role"], "content": message["content"]})
         return cast("Json", message)
-    if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
-        queued = {"role": "user", "content": attachment.get("prompt")}
+    if at(attachment, "/type") == "queued_command":
+        queued = {"role": "user", "content": at(attachment, "/prompt")}
         with inside("attachment", "prompt"):
             read_message(queued)
         return queued

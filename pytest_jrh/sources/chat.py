@@ -124,9 +124,7 @@ def _result(part: Json) -> Json:
     """
     content: Any = part.get("output", part.get("result"))
     is_error = part.get("isError") is True
-    kind = None
-    if "output" in part and isinstance(content, dict):
-        kind = content.get("type")
+    kind = at(part, "/output/type")
     if isinstance(kind, str):
         is_error = kind.startswith("error-") or kind == "execution-denied"
         content = content.get("value", content.get("reason"))
@@ -206,13 +204,10 @@ def _unknown(kind: str, part: Json) -> Json:
 
 def _written(kind: str, part: Json) -> Json | None:
     """A document that is text, or what a search found, behind its title; None of anything else."""
-    source = part.get("source")
-    content = part.get("content")
+    source, content = at(part, "/source/type"), part.get("content")
     other_fields = {**part, "title": "", "content": ""}
-    if kind == "document" and isinstance(source, dict):
-        if source.get("type") not in ("text", "content"):
-            return None
-        content = source.get("data" if source["type"] == "text" else "content")
+    if kind == "document" and source in ("text", "content"):
+        content = part["source"].get("data" if source == "text" else "content")
         other_fields["source"] = ""
     elif kind != "search_result":
         return None
@@ -425,9 +420,9 @@ def _add_fields(parts: Parts, turn: Json) -> None:
 
 def _add_error(message: Json, turn: Json) -> None:
     """Add the error of a tool: Inspect's, or a result that Anthropic marks as one."""
-    error = turn.get("error")
-    if isinstance(error, dict) and isinstance(error.get("type"), str):
-        message["error"] = {"type": error["type"], "message": str(error.get("message", ""))}
+    error, kind = turn.get("error"), at(turn, "/error/type")
+    if isinstance(kind, str):
+        message["error"] = {"type": kind, "message": str(at(turn, "/error/message") or "")}
     elif error or turn.get("is_error") is True:
         reason = error if isinstance(error, str) else ""
         if not reason and isinstance(message["content"], str):

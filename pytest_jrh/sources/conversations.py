@@ -26,7 +26,16 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, Item, turns_of, with_items_read
 from pytest_jrh.sources.chat import is_chat, json_text
-from pytest_jrh.sources.source import BRACKET, LINES, Conversation, Form, Head, at, names_in
+from pytest_jrh.sources.source import (
+    BRACKET,
+    LINES,
+    Conversation,
+    Form,
+    Head,
+    at,
+    mapping,
+    names_in,
+)
 from pytest_jrh.sources.transcripts import Transcripts, keys_of
 
 KEY = "suite.format"
@@ -269,8 +278,7 @@ def items_of(value: Any) -> list[Item] | None:
     for part, path in ((request, request_at), (response, response_at)):
         for key, problem in _KEPT_BY_PROVIDER.items():
             reference = part.get(key)
-            is_object = isinstance(reference, dict) and reference.keys() == {"id"}
-            if is_object or isinstance(reference, str):
+            if isinstance(reference, str) or mapping(reference).keys() == {"id"}:
                 raise DamagedError(problem, LOG_ITEMS, (*path, key))
     if before is None and "user" not in roles_after:
         problem = "is not here, so that a judge would read an answer without what was asked"
@@ -403,7 +411,7 @@ def guessed_format(path: Path, form: Form) -> InputFormat | None:
     rows: list[dict[str, int | str]] = []
     messages: str | None = None
     for value in Conversations(path, form).values():
-        fields = value if isinstance(value, dict) else {}
+        fields = mapping(value)
         if not rows:
             reader = _Reader(value, InputFormat())
             if reader.items is None and not reader.is_logged:
