@@ -425,9 +425,8 @@ def guessed_format(path: Path, form: Form) -> InputFormat | None:
                 row[key] = part
         rows.append(row)
     # Only what all conversations have can name them.
-    keys = [*rows[0]] if rows else []
-    for row in rows:
-        keys = [key for key in keys if key in row]
+    first = rows[0] if rows else {}
+    keys = [key for key in first if all(key in row for row in rows)]
     id_fields = cluster_fields = tuple[str, ...]()
     if "id" not in keys:
         id_fields, cluster_fields = _names(keys, rows)
