@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from pytest_jrh.core.documents import DamagedError, Json, KeyPath, inside, listed, received
 from pytest_jrh.core.text import counted
@@ -309,19 +309,19 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
 
     What a session notes is left out, and if its type is not known here it is noted in `unknown`.
     """
-    kind, attachment = line.get("type"), line.get("attachment")
-    message: Any = line.get("message")
+    kind = line.get("type")
     if kind in _MESSAGES:
         with inside("message"):
+            message: Json = line["message"]
             read_message({"role": message["role"], "content": message["content"]})
-        return cast("Json", message)
-    if at(attachment, "/type") == "queued_command":
-        queued = {"role": "user", "content": at(attachment, "/prompt")}
+        return message
+    if at(line, "/attachment/type") == "queued_command":
+        queued = {"role": "user", "content": at(line, "/attachment/prompt")}
         with inside("attachment", "prompt"):
             read_message(queued)
         return queued
     if kind not in _OTHERS:
-        if isinstance(message, dict):
+        if isinstance(line.get("message"), dict):
             expected = f"one of {listed(_MESSAGES)} with a message"
             raise DamagedError(received(kind, expected), path=("type",))
         unknown[str(kind or "no type")] = None
@@ -330,22 +330,15 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
 
 def _joined_turns(messages: Iterable[Json]) -> list[Json]:
     """The messages of lines, those with the id of one message as one, each of its parts once."""
-    turns = []
-    parts_by_id: dict[str, Json] = {}
-    for message in messages:
-        content, message_id = message["content"], message.get("id")
-        if not isinstance(message_id, str):
-            turns.append({"role": message["role"], "content": content})
-            continue
-        if message_id not in parts_by_id:
-            parts_by_id[message_id] = {}
-            turns.append({"role": message["role"], "content": parts_by_id[message_id]})
-        for part in listed_parts(content):
-            parts_by_id[message_id].setdefault(json.dumps(part, sort_keys=True), part)
-    for turn in turns:
-        if isinstance(turn["content"], dict):
-            turn["content"] = list(turn["content"].values())
-    return turns
+    turns: dict[int | str, Json] = {}
+    for number, message in enumerate(messages):
+        message_id = texts_in(message, ("id",)).get("id")
+        turn = {"role": message["role"], "content": {}}
+        turn = turns.setdefault(number if message_id is None else message_id, turn)
+        for place, part in enumerate(listed_parts(message["content"])):
+            key = place if message_id is None else json.dumps(part, sort_keys=True)
+            turn["content"].setdefault(key, part)
+    return [{**turn, "content": [*turn["content"].values()]} for turn in turns.values()]
 
 
 CLAUDE_CODE = Form("Claude Code session", LINES, claude_code, is_claude_code, is_whole=True)

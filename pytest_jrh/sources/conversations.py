@@ -16,7 +16,6 @@ from typing import Any
 from pytest_jrh.core.documents import (
     DamagedError,
     Json,
-    KeyPath,
     inside,
     listed,
     pointer_to,
@@ -141,7 +140,7 @@ class _Reader:
         if self._pointers.messages is not None:
             return []
         for key in ("output", "completion"):
-            answer = at(value, pointer_to(key))
+            answer = at(value, f"/{key}")
             turns = _as_turns(answer)
             if turns:
                 self.notices[_ANSWER_BESIDE] = None
@@ -154,7 +153,7 @@ class _Reader:
         """What stands at a pointer, or without one under the key's own name; None for nothing,
         which is noted where there is a pointer, or is a mistake where it is `needed`.
         """
-        part = at(self._value, pointer_to(key) if pointer is None else pointer)
+        part = at(self._value, f"/{key}" if pointer is None else pointer)
         if part is None and pointer is not None:
             nothing = f"nothing at {pointer} ({KEY}.{key})"
             if needed:
@@ -170,7 +169,7 @@ class _Reader:
             if part is None:
                 continue
             if isinstance(part, bool) or not isinstance(part, int | str) or part == "":
-                problem = f"has {shown(part)} at {pointer or pointer_to(key)} for its {key}"
+                problem = f"has {shown(part)} at {pointer or f'/{key}'} for its {key}"
                 raise DamagedError(f"{problem}; must be text or an integer")
             parts.append(part)
         return parts[0] if len(parts) == 1 else "-".join(map(str, parts)) or None
@@ -269,47 +268,47 @@ def items_of(value: Any) -> list[Item] | None:
     """
     if not isinstance(value, dict) or "messages" in value:
         return None
-    request, request_at = _part_of_log(value, "request")
-    response, response_at = _part_of_log(value, "response")
-    before, after = request.get("input"), response.get("output")
+    request, response = _part_of_log(value, "request"), _part_of_log(value, "response")
+    before, after = at(value, f"{request}/input"), at(value, f"{response}/output")
     roles_before, roles_after = _roles_of(before), _roles_of(after)
-    if response.get("object") != "response" and not roles_before and not roles_after:
+    is_response = at(value, f"{response}/object") == "response"
+    if not is_response and not roles_before and not roles_after:
         return None
-    for part, path in ((request, request_at), (response, response_at)):
+    for part in (request, response):
         for key, problem in _KEPT_BY_PROVIDER.items():
-            reference = part.get(key)
+            place = f"{part}/{key}"
+            reference = at(value, place)
             if isinstance(reference, str) or mapping(reference).keys() == {"id"}:
-                raise DamagedError(problem, LOG_ITEMS, (*path, key))
+                raise DamagedError(problem, LOG_ITEMS, tuple(names_in(place)))
     if before is None and "user" not in roles_after:
         problem = "is not here, so that a judge would read an answer without what was asked"
-        raise DamagedError(problem, "log `input` beside the response", (*request_at, "input"))
-    instructions, instructed_at = request.get("instructions"), request_at
-    if not instructions:
-        instructions, instructed_at = response.get("instructions"), response_at
-    parts: tuple[tuple[Any, KeyPath, str], ...] = (
-        (instructions, (*instructed_at, "instructions"), "system"),
-        (before, (*request_at, "input"), "user"),
-        (after, (*response_at, "output"), "assistant"),
-    )
-    items = []
-    for part, path, role in parts:
-        if isinstance(part, list):
-            for index, item in enumerate(part):
-                items.append(((*path, index), item))
-        elif isinstance(part, str):
-            items.append((path, {"role": role, "content": part}))
-        elif part is not None:
-            items.append((path, part))
+        hint = "log `input` beside the response"
+        raise DamagedError(problem, hint, tuple(names_in(f"{request}/input")))
+    instructed = request if at(value, f"{request}/instructions") else response
+    roles = {
+        f"{instructed}/instructions": "system",
+        f"{request}/input": "user",
+        f"{response}/output": "assistant",
+    }
+    items: list[Item] = []
+    for place, role in roles.items():
+        said, path = at(value, place), tuple(names_in(place))
+        if isinstance(said, list):
+            items += (((*path, index), item) for index, item in enumerate(said))
+        elif isinstance(said, str):
+            items.append((path, {"role": role, "content": said}))
+        elif said is not None:
+            items.append((path, said))
     return items
 
 
-def _part_of_log(value: Json, key: str) -> tuple[Json, KeyPath]:
-    """What a proxy's log has under the key, or the results of a batch in a `body` there."""
-    path: KeyPath = ()
+def _part_of_log(value: Json, key: str) -> str:
+    """Where a proxy's log has what is under the key; results of a batch have it in a `body`."""
+    place = ""
     for name in (key, "body"):
-        if isinstance(value.get(name), dict):
-            value, path = value[name], (*path, name)
-    return value, path
+        if isinstance(at(value, f"{place}/{name}"), dict):
+            place += f"/{name}"
+    return place
 
 
 def _roles_of(items: Any) -> list[str]:

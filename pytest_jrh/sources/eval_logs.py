@@ -101,7 +101,7 @@ class EvalLog(Source):
 
     def created(self) -> datetime:
         self._opened()
-        return written_time(self._header["eval"].get("created"))
+        return written_time(at(self._header, "/eval/created"))
 
     def read(
         self, run_id: str, epoch: int, *, with_raw: bool = False

@@ -49,6 +49,7 @@ from pytest_jrh.sources.source import (
     RunFields,
     Source,
     Thread,
+    at,
     changed_note,
     elements,
     refused,
@@ -486,7 +487,7 @@ def trajectory(value: Any) -> Conversation:
 def _turns_of(step: Json) -> Iterator[Json]:
     """The messages of a step; raises what comes, where it is not as ATIF has it."""
     calls = step.get("tool_calls") or []
-    results = (step.get("observation") or {}).get("results", [])
+    results = at(step, "/observation/results") or []
     if unknown := {*step}.union(*results).difference(_FIELDS_OF_STEPS_AND_RESULTS.split()):
         raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
     role, content = _ROLES[step["source"]], _chat_content(step["message"])
@@ -567,7 +568,7 @@ class Trial(Transcripts):
         try:
             with inside():
                 result = parsed(self._bytes_of(file))
-                rewards = dict((result.get("verifier_result") or {}).get("rewards") or {})
+                rewards = dict(at(result, "/verifier_result/rewards") or {})
         except DamagedError as error:
             raise refused(file, str(error), "copy the file again, whole") from None
         return result, rewards
