@@ -468,12 +468,12 @@ _DECODER = json.JSONDecoder(
 
 def misfit(
     error: ValidationError, what: str, file: str | None, line: int | None, hint: str
-) -> Problem:
+) -> InputError:
     """The first mistake that pydantic found in a value, which is `what`."""
     first = error.errors(include_url=False, include_input=False)[0]
     reason = first["msg"].removeprefix("Value error, ")
     message = f"{what}: {reason[:1].lower()}{reason[1:]}"
-    return Problem(message, file, line, dotted(first["loc"]) or None, hint)
+    return InputError(message, file, line, dotted(first["loc"]) or None, hint)
 
 
 def parsed_lines(
@@ -490,4 +490,4 @@ def parsed_lines(
         except ValidationError as error:
             if not line.is_ended:
                 return
-            raise InputError(misfit(error, what, str(path), line.number, hint)) from None
+            raise misfit(error, what, str(path), line.number, hint) from None

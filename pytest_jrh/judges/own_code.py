@@ -409,7 +409,7 @@ def advice_on_keys(error: BaseException) -> str:
     """What to set where an error says that a key is missing; empty for any other error."""
     causes = [*causes_of(error)]
     for cause in causes:
-        if names := _variable_of(cause) or _named(cause):
+        if names := _named(cause):
             return f"{' or '.join(names)} is not set. {_to_set(names[:1])}"
     for cause in causes:
         if not _ABOUT_KEYS.search(str(cause)):
@@ -444,15 +444,12 @@ def _modules(error: BaseException) -> list[str]:
     return [frame.f_globals.get("__name__", "") for frame, _ in frames]
 
 
-def _variable_of(error: BaseException) -> list[str]:
-    """The variable that `os.environ[NAME]` has not found."""
+def _named(error: BaseException) -> list[str]:
+    """The variable that `os.environ[NAME]` has not found, or those, not set, that the text of an
+    error asks for.
+    """
     if isinstance(error, KeyError) and _modules(error)[-1:] == ["os"]:
         return [error.args[0]]
-    return []
-
-
-def _named(error: BaseException) -> list[str]:
-    """The variables, not set, that the text of an error asks for."""
     text = str(error)
     about_variables = _ABOUT_VARIABLES.search(text) is not None
     if not about_variables and not _IS_MISSING.search(text):

@@ -123,17 +123,9 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     function = imported(path, key=_IN_CONFIG)
     # Imported before, with its mistakes named.
     module_file = _module(path.rpartition(":")[0]).__file__ or ""
-    _refuse_another_import(Path(module_file), path)
-    digest = code_digest(function, module_file=module_file)
-    return PythonJudge(settings, digest, shown_path(path), function)
-
-
-def _refuse_another_import(module_file: Path, path: str) -> None:
-    """Refuse a judge that imports a file from its folder, and got a module of that name that was
-    imported before, such as another suite's.
-    """
-    for name, imported_file in imported_modules(module_file):
-        file_beside = module_file.with_name(f"{name}.py")
+    for name, imported_file in imported_modules(Path(module_file)):
+        # It may have got a module of that name that was imported before, such as another suite's.
+        file_beside = Path(module_file).with_name(f"{name}.py")
         if imported_file != file_beside and file_beside.is_file():
             message = (
                 f"{shown_path(path)!r} imports {shown(name)} from its folder, but a module of "
@@ -142,6 +134,8 @@ def _refuse_another_import(module_file: Path, path: str) -> None:
             )
             hint = "rename one of the two modules, or make packages of their folders"
             raise InputError(message, key=_IN_CONFIG, hint=hint)
+    digest = code_digest(function, module_file=module_file)
+    return PythonJudge(settings, digest, shown_path(path), function)
 
 
 def imported(path: str, *, key: str) -> Function:

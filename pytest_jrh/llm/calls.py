@@ -469,9 +469,8 @@ def parse_prompt(source: str, origin: str, *, stage: str, of: PromptsOf = "text"
     template = parse_template(source, origin, allowed=spec.variables, required=required)
     values: dict[str, object] = {}
     for name in spec.variables:
-        values[name] = 3
-        if name not in INTEGERS:
-            values[name] = f"[0] user\n  a {name}\n[1] assistant\n  more"
+        values[name] = f"[0] user\n  a {name}\n[1] assistant\n  more"
+    values |= dict.fromkeys(INTEGERS, 3)
     messages(template, values)
     # Values that may be empty are empty once here, so that both branches of an `if` are tested.
     needed = set(chain.from_iterable(names.split("|") for names in spec.required))

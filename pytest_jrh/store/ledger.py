@@ -248,8 +248,7 @@ def parsed(text: str, name: str) -> Baseline:
         try:
             case = _line_from(line.encode("utf-8", "surrogatepass"))
         except ValidationError as error:
-            problem = misfit(error, "is no line of a baseline", name, number, _RESTORE)
-            raise InputError(problem) from None
+            raise misfit(error, "is no line of a baseline", name, number, _RESTORE) from None
         if isinstance(case, JudgeLine):
             judges.append(case)
             continue

@@ -27,7 +27,6 @@ from pytest_jrh.core.cases import (
     Verification,
 )
 from pytest_jrh.core.documents import Fields, Json, misfit
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
@@ -56,8 +55,7 @@ def read_record(line: bytes, place: LinePlace) -> Record:
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        file = str(place.path)
-        raise InputError(misfit(error, "no made case", file, place.number, _REPAIR)) from None
+        raise misfit(error, "no made case", str(place.path), place.number, _REPAIR) from None
 
 
 def is_rands(line: bytes) -> bool:
