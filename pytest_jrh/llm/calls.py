@@ -591,13 +591,16 @@ class Stage:
     ) -> Completion[ResponseT]:
         """Render the prompt and call the model; raises `Unscored` without a usable answer.
 
-        `images` are data URLs, which follow the prompt.
+        `images` are URLs of images, which follow the prompt, each behind its number, from 1.
         """
         conversation: list[Fields] = []
         conversation += messages(self.template, values, system_prompt=self.model.system_prompt)
         if images:
-            content = with_images(conversation[-1]["content"], images)
-            conversation[-1] = {**conversation[-1], "content": content}
+            parts: list[Json] = [{"type": "text", "text": conversation[-1]["content"]}]
+            for number, url in enumerate(images, start=1):
+                parts.append({"type": "text", "text": f"image {number}:"})
+                parts.append({"type": "image_url", "image_url": {"url": url}})
+            conversation[-1] = {**conversation[-1], "content": parts}
         return await self.complete(self.model, conversation, response_model)
 
 
@@ -630,12 +633,3 @@ def with_scale(
     if not scale.levels or "score_levels_table" in template.variables:
         return instructions
     return f"{instructions}\n\nScores:\n{score_levels_table(scale, names)}"
-
-
-def with_images(text: str, urls: Sequence[str]) -> list[Json]:
-    """The content of a message: its text, then each image behind its number, from 1."""
-    parts: list[Json] = [{"type": "text", "text": text}]
-    for number, url in enumerate(urls, start=1):
-        parts.append({"type": "text", "text": f"image {number}:"})
-        parts.append({"type": "image_url", "image_url": {"url": url}})
-    return parts

@@ -320,25 +320,19 @@ class Price:
 
 
 @functools.cache
-def _price_of(model: str) -> Price | None:
-    try:
-        info = litellm().get_model_info(model)
-    except Exception:  # noqa: BLE001 - litellm raises a plain Exception for an unknown model
-        return None
-    read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
-    if not read and not written:
-        return None
-    return Price(read or 0.0, written or 0.0, info.get("max_output_tokens") or _LONGEST_ANSWER)
-
-
 def price_for(stage: StageModel) -> Price | None:
     """What a stage's model costs; None if unknown. One that this machine serves is free, unless it
     has a price, as behind a proxy.
     """
-    price = _price_of(stage.model)
-    if price is None and stage.api_base is not None and is_loopback(stage.api_base):
-        return Price(0.0, 0.0)
-    return price
+    try:
+        info = litellm().get_model_info(stage.model)
+    except Exception:  # noqa: BLE001 - litellm raises a plain Exception for an unknown model
+        info = {}
+    read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
+    is_local = stage.api_base is not None and is_loopback(stage.api_base)
+    if not read and not written and not is_local:
+        return None
+    return Price(read or 0.0, written or 0.0, info.get("max_output_tokens") or _LONGEST_ANSWER)
 
 
 def is_loopback(url: str) -> bool:

@@ -34,8 +34,13 @@ from pytest_jrh.stats.changes import how_asked
 from pytest_jrh.stats.comparison import compare
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.limits import proposed_limits
-from pytest_jrh.store.base_branch import accepted_by, baseline_there
-from pytest_jrh.store.ledger import BaselineFile, ledger_path, ledger_text
+from pytest_jrh.store.ledger import (
+    BaselineFile,
+    accepted_by,
+    baseline_there,
+    ledger_path,
+    ledger_text,
+)
 from pytest_jrh.store.made_cases import (
     Outputs,
     RecordEntry,

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.stats.baseline import Baseline
-from pytest_jrh.store.base_branch import accepted_by, baseline_there
-from pytest_jrh.store.ledger import render
+from pytest_jrh.store.ledger import accepted_by, baseline_there, render
 from tests.support.made_cases import result_with
 from tests.unit.test_decision import baseline_of, cases
 
