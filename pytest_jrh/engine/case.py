@@ -448,7 +448,7 @@ class Calls:
     @property
     def notices(self) -> tuple[str, ...]:
         """What the client has to tell the user."""
-        client = self._client.notices if self._client else ()
+        client = self._client.notices.values() if self._client else ()
         return (*self._settings.stops.notices, *client, *self._said)
 
     def stop(self) -> None:

@@ -338,6 +338,9 @@ def make_complete(
         response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         conversation = tuple(messages)
+        form = "with one JSON object in the requested shape and nothing else"
+        if issubclass(response_model, TextResponse):
+            form = "and end as it asks for"
         fingerprints = []
         while True:
             request = CallRequest(stage, conversation, response_model, repeat=repeat)
@@ -369,17 +372,11 @@ def make_complete(
                 {
                     "role": "user",
                     "content": f"That answer cannot be used: {complaint}\n"
-                    f"Answer the request again, {_form_of(response_model)}.",
+                    f"Answer the request again, {form}.",
                 },
             )
 
     return complete
-
-
-def _form_of(response_model: type[BaseModel]) -> str:
-    if issubclass(response_model, TextResponse):
-        return "and end as it asks for"
-    return "with one JSON object in the requested shape and nothing else"
 
 
 def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: bool) -> str:

@@ -130,12 +130,9 @@ class LiteLLMExchange:
         self._slots = asyncio.Semaphore(limit)
         self._in_flight = 0
         self._negotiation = Negotiation()
+        # For the user, each once.
+        self.notices = self._negotiation.notices
         self._answers: Counter[Server] = Counter()
-
-    @property
-    def notices(self) -> list[str]:
-        """Notices for the user, each once."""
-        return list(self._negotiation.notices.values())
 
     def stop(self) -> None:
         """Send no more calls; calls in flight finish."""
@@ -233,7 +230,7 @@ class LiteLLMExchange:
                 actual = answer.cost
             if answer.usage == Usage():
                 model = request.stage.model
-                self._negotiation.notices[model, "tokens"] = _NO_COUNTS.format(model)
+                self.notices[model, "tokens"] = _NO_COUNTS.format(model)
         except TimeoutError:
             attempts.lost += 1
             return timed_out(request)

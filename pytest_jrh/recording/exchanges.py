@@ -245,7 +245,7 @@ def is_request(interaction: Fields, request: HttpRequest, redactor: Redactor) ->
         return False
     recorded_body, asked_body = canonical(body), canonical(request.body)
     # A body whose secrets were all that it held says nothing of what was asked.
-    says_something = REDACTED not in body or any(map(str.isalnum, body.replace(REDACTED, "")))
+    says_something = any(map(str.isalnum, body.replace(REDACTED, "")))
     return recorded_body == asked_body or (says_something and covers(recorded_body, asked_body))
 
 

@@ -303,11 +303,11 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
 
     Raises `InputError` for a record that cannot be used.
     """
-    read = cache(read_jsonl)
+    read, rubrics = cache(read_jsonl), suite.rubric_by_id
     for test in suite.tests:
         folder = suite.frozen.parent if suite.frozen else test.output_dir
         for entry in read(folder / REJECTED_FILE).entries.values():
-            spec, rubric = entry.spec, suite.rubric_by_id.get(entry.spec.rubric_id)
+            spec, rubric = entry.spec, rubrics.get(entry.spec.rubric_id)
             if (spec.suite, spec.test) == (suite.name, test.name) and rubric is not None:
                 yield under(entry.case(), rubric)
 
@@ -475,13 +475,14 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
     targets = {}
     for rubric in suite.rubrics:
         targets[rubric.id] = [*map(rubric.scale.said, rubric.scale.targets)]
-    entries = dict(index.entries)
-    for case, (_, spec, *_) in index.entries.items():
+    entries = {}
+    for case, entry in index.entries.items():
+        spec = entry.spec
         of_rubric = targets.get(spec.rubric_id, ())
         on_offer = spec.rubric_id in suite.untargeted or spec.target_score in of_rubric
         is_here = on_offer and (spec.run_id, spec.epoch) in cases.runs
-        if spec.suite == suite.name and not is_here:
-            del entries[case]
+        if is_here or spec.suite != suite.name:
+            entries[case] = entry
     return replace(index, entries=entries)
 
 
