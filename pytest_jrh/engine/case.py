@@ -583,37 +583,35 @@ class Calls:
             # What a failed client has sent may be billed.
             request.attempts.sent += 1
             try:
-                return Answer(await self._text(complete, request))
+                completion = await complete(request.stage, request.messages, request.response_model)
+                text: object = completion.text
+                if not isinstance(text, str):
+                    raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
+                return Answer(text)
+            except self._settings.ends_session as error:
+                raise SessionEnd(error) from error
+            except (Stopped, SessionEnd):
+                raise
             except Unscored as trouble:
                 # A client that is built on ours may end without having asked.
                 request.attempts.sent -= not UNSCORED[trouble.outcome].asked
                 request.attempts.lost += trouble.outcome == "model_error"
                 raise
-
-    async def _text(self, complete: Complete, request: CallRequest) -> str:
-        try:
-            completion = await complete(request.stage, request.messages, request.response_model)
-            text: object = completion.text
-            if not isinstance(text, str):
-                raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
-        except self._settings.ends_session as error:
-            raise SessionEnd(error) from error
-        except (Stopped, SessionEnd, Unscored):
-            raise
-        except BaseException as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                # By the engine, and not by the client itself.
-                raise
-            raise Unscored(
-                "model_error",
-                stage=request.stage.stage,
-                cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
-                advice=FIX_AND_RUN,
-                places=error_places(error),
-                alike="" if may_pass(error) else type(error).__name__,
-            ) from error
-        return text
+            except BaseException as error:
+                task = asyncio.current_task()
+                is_cancelled = isinstance(error, asyncio.CancelledError)
+                if is_cancelled and task is not None and task.cancelling():
+                    # By the engine, and not by the client itself.
+                    raise
+                request.attempts.lost += 1
+                raise Unscored(
+                    "model_error",
+                    stage=request.stage.stage,
+                    cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
+                    advice=FIX_AND_RUN,
+                    places=error_places(error),
+                    alike="" if may_pass(error) else type(error).__name__,
+                ) from error
 
 
 def _asked_as(judge: SuiteJudge) -> StageModel:

@@ -61,9 +61,9 @@ class Pipeline:
     """Everything that making the cases of one test needs, but the way to the models.
 
     `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective`
-    say what the templates are written for, and `edits` what may be changed; `tools` are those of
-    the log, for acts: without any, of a run those that it calls. `pass_required` False keeps
-    positives that the verifier does not confirm, unverified.
+    say what `goals` are to be, for which the templates are written, and `edits` what may be
+    changed; `tools` are those of the log, for acts: without any, of a run those that it calls.
+    `pass_required` False keeps positives that the verifier does not confirm, unverified.
     """
 
     models: Mapping[str, StageModel]
@@ -256,8 +256,6 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     return Pipeline(
         models=models,
         templates=templates,
-        mode=suite.mode,
-        objective=test.objective,
         max_edit_rounds=suite.config.cases.edits_at_most,
         max_summary_messages=suite.config.rand.summary_turns,
         pass_required=suite.config.rand.confirmed,

@@ -173,7 +173,6 @@ def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(
     assert negatives.templates["editor"].origin == "built-in editor.binary.fail"
     assert positives.templates["editor"].origin == str(own)
     assert positives.templates["planner"].origin == "built-in planner.binary.pass"
-    assert (positives.objective, positives.mode) == ("pass", "binary")
     assert (negatives.max_edit_rounds, negatives.max_summary_messages) == (1, 5)
     assert not negatives.pass_required
 
