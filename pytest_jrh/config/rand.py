@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from pytest_jrh.cases import probes, tests
-from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
+from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE, in_other_form
 from pytest_jrh.cases.probes.probe import Base, Derived, Variant, shipped
 from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
 from pytest_jrh.core.documents import (
@@ -429,8 +429,7 @@ RandTestName: TypeAlias = Annotated[str, Field(pattern=f"^({_KINDS})$"), Takes(_
 
 
 def _in_layout(layout: str, base: Base, _variant: Variant, random: Random) -> Derived:
-    assert FORMAT_INVARIANCE.derive is not None
-    return FORMAT_INVARIANCE.derive(base, Variant(layout), random)
+    return in_other_form(base, Variant(layout), random)
 
 
 for _name, (_probe, _layout) in _PROBES.items():

@@ -282,8 +282,7 @@ def make_ready(
         _ = ready.runs
         if suite.labels and source is not None:
             run_labels = find_labels(suite, source, ready.runs, places)
-            if run_labels.problems:
-                raise InputError(run_labels.problems)
+            problems += run_labels.problems
             ready = ready.noting(run_labels.notices, labels=run_labels.labels)
 
     # Whether its cases fit together, where they could all be read.

@@ -182,7 +182,8 @@ def _variants() -> tuple[Variant, ...]:
     return (*map(Variant, _CHANGES), *_HEADERS)
 
 
-def _derive(base: Base, variant: Variant, random: Random) -> Derived:
+def in_other_form(base: Base, variant: Variant, random: Random) -> Derived:
+    """The case in another layout."""
     if variant in _HEADERS:
         return Derived(base.messages, style=variant.data)
     change, unchanged = _CHANGES[variant.name]
@@ -241,5 +242,5 @@ FORMAT_INVARIANCE = Probe(
     name="format_invariance",
     marker="a case in another layout, with the same content",
     variants=_variants,
-    derive=_derive,
+    derive=in_other_form,
 )
