@@ -323,8 +323,7 @@ class _Making:
             if follows:
                 return False
             raise NoVerdictCase(
-                "unusable_edit",
-                f"the editor returned the call of turn {act.turn} as it was",
+                "unusable_edit", f"the editor returned the call of turn {act.turn} as it was"
             )
         self.work.splice(
             step,

@@ -34,13 +34,7 @@ from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.judges.own_code import FIX_AND_RUN
-from pytest_jrh.llm.calls import (
-    Answer,
-    CallRequest,
-    Needs,
-    Stopped,
-    make_complete,
-)
+from pytest_jrh.llm.calls import Answer, CallRequest, Needs, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn
 from pytest_jrh.llm.transport import may_pass
@@ -72,10 +66,7 @@ class SharedWorks(Generic[T]):
         self._works: OrderedDict[Hashable, SharedWork[T]] = OrderedDict()
 
     def work(
-        self,
-        key: Hashable,
-        attempt: Attempt,
-        begin: Callable[[], Coroutine[Any, Any, T]],
+        self, key: Hashable, attempt: Attempt, begin: Callable[[], Coroutine[Any, Any, T]]
     ) -> SharedWork[T]:
         """The work of a key, which is begun by an attempt where there is none yet."""
         work, asker = self._works.get(key), attempt.paid_by or attempt.spec

@@ -292,10 +292,7 @@ async def generate_agent_perturbations(
 
     async def make(run: AgentRun, rubric: Rubric, goal: Goal) -> Perturbation:
         return Perturbation(
-            run,
-            rubric,
-            goal,
-            await pipeline.perturber(complete).perturb(run, rubric, goal),
+            run, rubric, goal, await pipeline.perturber(complete).perturb(run, rubric, goal)
         )
 
     at_work: list[asyncio.Task[Perturbation]] = []

@@ -58,10 +58,7 @@ class Survey:
 
 
 async def surveyed(
-    attempt: Attempt,
-    ready: ReadySuite,
-    judging: Awaitable[None],
-    calls_of_session: Calls,
+    attempt: Attempt, ready: ReadySuite, judging: Awaitable[None], calls_of_session: Calls
 ) -> Survey:
     """Replay a case as far as its cassettes reach; `judging` makes and judges it."""
     spec = attempt.spec

@@ -42,11 +42,7 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES, build_judge
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
-from pytest_jrh.judges.own_code import (
-    ADVICE_ON_CREDENTIALS,
-    OwnCodeJudge,
-    asks_for_credentials,
-)
+from pytest_jrh.judges.own_code import ADVICE_ON_CREDENTIALS, OwnCodeJudge, asks_for_credentials
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.judges.together import together
 from pytest_jrh.people import Grounds, grounds_of
@@ -237,13 +233,7 @@ def make_ready(
 
     Raises `InputError` with every problem of config and rubrics, else of all that they name.
     """
-    suite = load_suite(
-        path,
-        cwd=cwd,
-        rootdir=rootdir,
-        frozen=frozen,
-        own_judge=judge is not None,
-    )
+    suite = load_suite(path, cwd=cwd, rootdir=rootdir, frozen=frozen, own_judge=judge is not None)
     places = Places(cwd, rootdir, path.parent)
     _refuse_closed_folders(suite)
     problems: list[Problem] = []
@@ -322,11 +312,7 @@ def _refuse_closed_folders(suite: Suite) -> None:
 
 
 def _judges(
-    suite: Suite,
-    supplied: Function | None,
-    problems: list[Problem],
-    *,
-    records: bool,
+    suite: Suite, supplied: Function | None, problems: list[Problem], *, records: bool
 ) -> dict[str | None, SuiteJudge]:
     """Build a suite's judges, or the `supplied` one."""
     judges: dict[str | None, SuiteJudge] = {}

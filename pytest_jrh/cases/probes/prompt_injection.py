@@ -12,14 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from random import Random
 
-from pytest_jrh.cases.probes.probe import (
-    Base,
-    Derived,
-    Probe,
-    Variant,
-    shipped,
-    with_text_at_end,
-)
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped, with_text_at_end
 from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.transcript import positions_of
