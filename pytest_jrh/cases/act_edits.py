@@ -101,7 +101,11 @@ async def plan_acts(
     if "tools" not in stage.template.variables:
         transcript = f"{transcript}\n\nTools:\n{tools_shown}"
     shown = {"assistant_transcript": transcript, "tools": tools_shown}
-    places = Places.of(messages)
+    calls = []
+    for act in acts_of(messages):
+        if len(act.results) == 1:
+            calls.append((act.turn, (str(act.call.get("id") or ""), str(act.number + 1))))
+    places = Places(assistant_indices(messages), tuple(calls))
     return await asked_plan(stage, places, ActsPlannerResponse, shown, rubric, goal, max_steps)
 
 
@@ -113,15 +117,6 @@ class Places(Turns):
     """
 
     calls: tuple[tuple[int, tuple[str, str]], ...]
-
-    @classmethod
-    def of(cls, messages: Messages) -> Places:
-        """The places of a transcript."""
-        calls = []
-        for act in acts_of(messages):
-            if len(act.results) == 1:
-                calls.append((act.turn, (str(act.call.get("id") or ""), str(act.number + 1))))
-        return cls(assistant_indices(messages), tuple(calls))
 
     def call_of(self, step: PlannedAct) -> str:
         """The number in its turn of the call that a step names; empty where it names none."""

@@ -109,10 +109,6 @@ class Pipeline:
             return (Goal(self.objective),)
         return tuple(Goal(self.objective, target) for target in rubric.scale.targets)
 
-    def summarizes_for(self, stage: StageSpec) -> bool:
-        """Whether the prompt of a stage names the summary, which is else not asked for."""
-        return stage.name in self.templates and "summary" in self.templates[stage.name].variables
-
     def perturber(self, complete: Complete) -> ConversationPerturber:
         """A perturber that asks its models through `complete`."""
         return ConversationPerturber(self, complete)

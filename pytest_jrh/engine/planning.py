@@ -139,11 +139,11 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
         if cases.edits == "acts":
             edits += MOST_FOLLOWING_EDITS
         verifies = int(VERIFIER.name in ready.suite.stages)
-        summaries = 0
-        if pipeline.summarizes_for(EDITOR):
-            summaries = edits
+        templates = pipeline.templates.items()
+        reading = [name for name, template in templates if "summary" in template.variables]
+        summaries = edits if EDITOR.name in reading else 0
         # One of the edited transcript.
-        summaries += int(verifies and pipeline.summarizes_for(VERIFIER))
+        summaries += VERIFIER.name in reading
         calls[VERIFIER.name] = Bounds(verifies, verifies)
         if VERIFIER.name not in looked_up:
             calls[PLANNER.name] = ONE_CALL
@@ -245,7 +245,8 @@ def _asked(surveys: Sequence[Survey]) -> str:
 
 
 def _whole(bounds: Bounds) -> str:
-    return _range(f"{bounds.low:,.0f}", f"{bounds.high:,.0f}")
+    low, high = f"{bounds.low:,.0f}", f"{bounds.high:,.0f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _dollars(bounds: Bounds) -> str:
@@ -257,8 +258,4 @@ def _dollars(bounds: Bounds) -> str:
         return "under $0.01"
     if low == _NO_CENT:
         return f"up to {high}"
-    return _range(low, high)
-
-
-def _range(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
