@@ -284,11 +284,10 @@ _PROBE_NOTE = (
 )
 
 
-def probe_blocks(tables: Sequence[ProbeTable]) -> list[Block]:
+def probe_blocks(tables: Sequence[ProbeTable]) -> Iterator[Block]:
     """What probes found, for each suite and judge: findings, and the table with their variants;
     last what one has to know to read them.
     """
-    blocks: list[Block] = []
     for of_judge in grouped_by(tables, "suite", "judge").values():
         weight: Weight = ""
         rows: list[Row] = []
@@ -300,16 +299,15 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> list[Block]:
         parts: list[Block] = [Sentence(text, weight) for text in finding_sentences(of_judge)]
         parts.append(Table("probe", _PROBE_TITLES, tuple(rows)))
         heading = _heading(of_judge[0], tables)
-        blocks.append(Section(f"Probes: {heading}" if heading else "Probes", tuple(parts)))
+        yield Section(f"Probes: {heading}" if heading else "Probes", tuple(parts))
     if any(table.total.turned and not table.flicker.n for table in tables):
         text = (
             "Without repeats it is not known how often a verdict turns by itself; "
             f"{SUPPOSED_FLICKER:.0%} is supposed (repeats: 3 measures it)."
         )
-        blocks.append(Sentence(text, "muted"))
-    if blocks:
-        blocks.append(Sentence(_PROBE_NOTE, "muted"))
-    return blocks
+        yield Sentence(text, "muted")
+    if tables:
+        yield Sentence(_PROBE_NOTE, "muted")
 
 
 def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:

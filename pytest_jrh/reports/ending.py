@@ -277,16 +277,12 @@ def _pages(
             page = run.suite.results_dir / PAGE
             # What is looked at again leaves the page alone that it was read in.
             is_kept = settings.reviewed and len(run.results) < len(run.cases.specs)
-            if _is_red(run, session) and not is_kept and not _is_of_others(page):
+            verdicts = session.of_suite(run.name)
+            failed = {*verdicts.ids[verdicts.wrong | verdicts.unscored]} - session.tolerated
+            is_green = not failed and session.decisions[run.name].passed
+            if not (is_green or is_kept or _is_of_others(page)):
                 return page, [page, *reports]
     return None, reports
-
-
-def _is_red(run: SuiteRun, session: Session) -> bool:
-    """Whether a case has failed or has no verdict, or the gate is not passed."""
-    verdicts = session.of_suite(run.name)
-    failed = {*verdicts.ids[verdicts.wrong | verdicts.unscored]} - session.tolerated
-    return bool(failed) or not session.decisions[run.name].passed
 
 
 def _is_of_others(path: Path) -> bool:

@@ -145,11 +145,10 @@ def wrong_labels(session: Session, suite: str) -> list[Cases]:
     return case_list(session, heading, remarks, "bad", most=3)
 
 
-def labels_line(session: Session) -> list[Line]:
+def labels_line(session: Session) -> Iterator[Line]:
     """Of each suite what its labels rest on, and how far people agree with them; as a warning where
     that is a reason to doubt the figures.
     """
-    lines = []
     for suite, grounds in session.grounds.items():
         results = _of_suite(session, suite)
         counts = rest_counts(results, grounds)
@@ -168,8 +167,7 @@ def labels_line(session: Session) -> list[Line]:
             weight = "warning"
         if grounds.shared_models and not is_checked_enough:
             weight = "warning"
-        lines.append(Line("labels", f"{session.prefix(suite)}{text}", weight))
-    return lines
+        yield Line("labels", f"{session.prefix(suite)}{text}", weight)
 
 
 def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:

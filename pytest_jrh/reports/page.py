@@ -32,7 +32,6 @@ from pytest_jrh.core.ids import generation_id, made_case_id, short_digest
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.runs import Message, Rubric
-from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
@@ -287,11 +286,16 @@ class SessionCases:
                     file = relative_path(file, session.folder)
                 position = f"{file}:{rubric.line}"
             scale = session.scale(result)
+            levels = []
+            # The answers on offer, and of a word all that is said of when it is due.
+            for score, when in scale.due.items():
+                said = scale.said(score)
+                levels.append(f"{said}: {when}" if isinstance(said, str) else scale.meant(score))
             values[key] = {
                 "id": rubric.id,
                 "text": rubric.instructions,
                 "place": position,
-                "levels": [_level(scale, score) for score in scale.due],
+                "levels": levels,
             }
         return values
 
@@ -299,6 +303,10 @@ class SessionCases:
         """The row of the case with this id."""
         results = self.results_of(made_id)
         first = results[0]
+        # What was done to the case, as far as the editor says it; of a run as it is, the run.
+        title = capital(what_was_done(first)) or one_line(first.run_id)
+        if first.outcome == "no_case" and not first.extra.edit:
+            title = shortened(one_line(no_verdict_text(first.why)), _LONGEST_TITLE)
         judges = []
         for result in results:
             key, is_wrong = short_digest(result.case_id), result.outcome == "disagree"
@@ -311,9 +319,9 @@ class SessionCases:
             "epoch": first.epoch,
             "test": first.test,
             "variant": first.spec.variant,
-            "title": _title(first),
+            "title": title,
             "kind": self._kind(results),
-            "tags": self._tags(results),
+            "tags": list(self._tags(results)),
             "judges": judges,
             "node": self.session.node(_first_wrong(results).case_id),
         }
@@ -329,29 +337,30 @@ class SessionCases:
             return "not judged"
         return "right" if "agree" in outcomes else "no label"
 
-    def _tags(self, results: Sequence[CaseResult]) -> list[str]:
+    def _tags(self, results: Sequence[CaseResult]) -> Iterator[str]:
         """What else is to be said of a case, by which it can be found."""
         first = results[0]
         ids = {result.case_id for result in results}
-        tags = [tag for tag, case_ids in self.marked.items() if ids & case_ids]
+        for tag, case_ids in self.marked.items():
+            if ids & case_ids:
+                yield tag
         if first.label is not None:
             people_say = set(blind_scores(self.session, first).values())
             is_unsettled = first.extra.altered or first.extra.reworded or ids & self._contradicting
             if people_say - {first.label} or (is_unsettled and not first.is_accepted):
-                tags.append("label in doubt")
+                yield "label in doubt"
             elif people_say:
-                tags.append("label checked")
+                yield "label checked"
         if any(result.outcome in UNSCORED for result in results):
-            tags.append("no verdict")
+            yield "no verdict"
         if any(result.flickers for result in results):
-            tags.append("flickers")
+            yield "flickers"
         if any(map(not_shown_text, results)):
-            tags.append("not shown")
+            yield "not shown"
         if any(map(reasoning_disagrees, results)):
-            tags.append("reason contradicts")
+            yield "reason contradicts"
         if first.extra.review not in ("", "undecided"):
-            tags.append(first.extra.review)
-        return tags
+            yield first.extra.review
 
     def body(self, made_id: str) -> Json:
         """All else of the case with this id; its `turns` are None where no case was made, and its
@@ -367,11 +376,16 @@ class SessionCases:
             if first.extra.reworded and rubric is not None:
                 text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n{text}"
             other_rubric = {"id": case.rubric.id, "text": text}
+        wrong, commands = _first_wrong(results), []
+        if command := session.commands.get(wrong.case_id):
+            if wrong.outcome == "disagree" and not wrong.spec.derived:
+                commands.append(("Is the label wrong?", f"{command} --jrh-review"))
+            commands.append(("Run it again", command))
         return {
             "turns": turns,
             "voices": [voice._asdict() for voice in voices(session, results, case)],
             "facts": list(self._facts(results, case)),
-            "commands": list(self._commands(_first_wrong(results))),
+            "commands": commands,
             "rubric": other_rubric,
         }
 
@@ -421,34 +435,14 @@ class SessionCases:
             for note in case.run.notes:
                 yield "Note", note
 
-    def _commands(self, result: CaseResult) -> Iterator[tuple[str, str]]:
-        command = self.session.commands.get(result.case_id)
-        if command:
-            if result.outcome == "disagree" and not result.spec.derived:
-                yield "Is the label wrong?", f"{command} --jrh-review"
-            yield "Run it again", command
-
 
 def _first_wrong(results: Sequence[CaseResult]) -> CaseResult:
     """The first of a panel's results that is wrong, else the first."""
     return min(results, key=lambda result: result.outcome != "disagree")
 
 
-def _level(scale: Scale, score: int) -> str:
-    """An answer on offer, and of a word all that is said of when it is due."""
-    said = scale.said(score)
-    return f"{said}: {scale.due[score]}" if isinstance(said, str) else scale.meant(score)
-
-
 def _rubric_key(result: CaseResult) -> str:
     return short_digest(f"{result.suite}\0{result.rubric_id}", 8)
-
-
-def _title(result: CaseResult) -> str:
-    """What was done to a case, as far as the editor says it; of a run as it is, the run."""
-    if result.outcome == "no_case" and not result.extra.edit:
-        return shortened(one_line(no_verdict_text(result.why)), _LONGEST_TITLE)
-    return capital(what_was_done(result)) or one_line(result.run_id)
 
 
 EDITED = "edited"

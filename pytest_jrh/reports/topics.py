@@ -197,16 +197,14 @@ def _why_no_case(session: Session) -> str:
     return listed((f"{number:,} {kind}" for kind, number in kinds.most_common()), _MOST_REASONS)
 
 
-def panel_blocks(session: Session) -> list[Block]:
+def panel_blocks(session: Session) -> Iterator[Block]:
     """How the judges of each panel agree, and the cases on which they are split."""
-    sections: list[Block] = []
     for panel in session.panels:
         blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         blocks.append(pairs_table("judges", panel.pairs))
         blocks += case_list(session, "without a majority", panel.without_majority)
         title = f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}"
-        sections.append(Section(title, tuple(blocks)))
-    return sections
+        yield Section(title, tuple(blocks))
 
 
 def pairs_table(first: str, pairs: Iterable[JudgePair]) -> Table:
