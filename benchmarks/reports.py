@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import Line
-from pytest_jrh.reports.page import write_page
+from pytest_jrh.reports.page import HtmlReport
 from tests.support.judged_sessions import coin, judged, session_of, spooled
 from tests.support.made_cases import MESSAGES
 
@@ -45,7 +45,7 @@ def _lines(runs: int) -> list[Line]:
         results = judged(coin(), runs=runs, rubrics=("tone",))
         records = spooled(Path(folder, "spool"), results, _long)
         begun = time.perf_counter()
-        write_page(path, replace(session_of(results, before=results), records=records))
+        HtmlReport().write(path, replace(session_of(results, before=results), records=records))
         written = time.perf_counter() - begun
         size, largest = path.stat().st_size / 1e6, _LARGEST[runs]
         what = f"HTML report of {len(results):,} cases"

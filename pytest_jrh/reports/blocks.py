@@ -121,7 +121,7 @@ class NamedCase:
     """
 
     name: str
-    why: str = ""
+    why: str
     key: str = ""
     title: str = ""
 
@@ -208,7 +208,7 @@ class ReadFirst:
 
     cases: tuple[WorstCase, ...]
     unnamed: int
-    parts: tuple[tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, str], ...]
 
 
 @frozen
@@ -216,7 +216,7 @@ class Diff:
     """What changed in a text, and in which."""
 
     pieces: tuple[Piece, ...]
-    title: str = ""
+    title: str
 
 
 @frozen

@@ -251,9 +251,7 @@ def no_verdict_lines(why: Why) -> list[str]:
     sentences += map(_sentence, (why.cause, why.advice or outcome.advice))
     lines = wrapped(" ".join(filter(None, sentences)), WIDTH)
     if why.places:
-        lines += ["", "raised at:"]
-        for code_line in why.places:
-            lines.append(f"{INDENT}{visible(code_line)}")
+        lines += ["", "raised at:", *(f"{INDENT}{visible(place)}" for place in why.places)]
     if why.difference:
         lines += ["", "recorded (-) and asked for now (+):"]
         for line in visible(why.difference).split("\n"):
@@ -399,12 +397,14 @@ class FailureText:
         elif result.outcome in UNSCORED:
             lines.append(_SEE_WHOLE)
         elif not result.spec.derived:
-            lines.append(_in_a_line(case_title(result, WIDTH - len(INDENT))))
-            for title, text in self.parts:
-                lines.append(INDENT + part_line(title, text, WIDTH - len(INDENT)))
-            lines.append(_in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"))
-            lines.append(_in_a_line(f"label {result.label} ({self.giver})"))
-            lines.append(_SEE_WHOLE)
+            room = WIDTH - len(INDENT)
+            lines += [
+                _in_a_line(case_title(result, room)),
+                *(INDENT + part_line(*part, room) for part in self.parts),
+                _in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"),
+                _in_a_line(f"label {result.label} ({self.giver})"),
+                _SEE_WHOLE,
+            ]
         return escape_commands("\n".join(lines))
 
 
@@ -436,9 +436,7 @@ def disagreement_text(
     if rubric.file:
         heading += f" ({_shown(Path(rubric.file))}:{rubric.line})"
     lines += ["", heading, *_prose(rubric.instructions)]
-    lines += ["", *_label(case, giver)]
-    lines += _verdicts(case, result)
-    lines.append("")
+    lines += ["", *_label(case, giver), *_verdicts(case, result), ""]
     spec = case.spec
     if spec.variant:
         gave = scores_text(result.base_score, result.base_scores, result.scale)
@@ -452,8 +450,7 @@ def disagreement_text(
             lines += _turns(case)
         for title, text in parts:
             lines += [f"{title.lower()}:", *_prose(text, _MOST_LINES_OF_PART)]
-    lines.append("")
-    lines.append(f"{'cassette:':<14}{_shown(cassette)}")
+    lines += ["", f"{'cassette:':<14}{_shown(cassette)}"]
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return FailureText(result, lines, giver, asked_and_answered(case.messages))
 

@@ -229,8 +229,8 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
         if any(share.before not in (None, share.wrong.count) for share in shares):
             columns.append(("before", before))
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
-    columns.append(("bias", biases))
-    columns.append(("judged as", [Cell(row.others) for row in rows if row.others]))
+    others = [Cell(row.others) for row in rows if row.others]
+    columns += [("bias", biases), ("judged as", others)]
     titles, shown = [], []
     for title, cells in columns:
         if any(cell.text != NONE for cell in cells):

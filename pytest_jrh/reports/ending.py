@@ -108,7 +108,7 @@ class Concluded:
 
     session: Session
     passed: bool
-    written: Sequence[Path] = ()
+    written: Sequence[Path]
     updates: Sequence[str] = ()
     problems: Sequence[str] = ()
 

@@ -62,7 +62,6 @@ FOLDER = Path(__file__).parent / "page"
 READING = ("base.js", "overview.js", "list.js", "case.js")
 START = "main.js"
 BODIES = "<!--bodies-->"
-LIMIT = 25_000_000
 _MOST_OF_TABLE = 5_000
 """Cases that the page of a table lists: it may be large, and has little more to say of a case than
 the table itself."""
@@ -71,15 +70,6 @@ _LISTED = (
     "are of all."
 )
 _LONGEST_TITLE = 160
-
-
-class HtmlReport(Report):
-    """Everything, to be opened in a browser."""
-
-    suffix = ".html"
-
-    def write(self, path: Path, session: Session) -> None:
-        write_page(path, session)
 
 
 def page_html(
@@ -159,49 +149,56 @@ def session_values(session: Session, cases: SessionCases) -> Json:
 # ---- The file
 
 
-def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
-    """Write the page, reading one source run's cases at a time; the file stays under `limit` bytes.
+class HtmlReport(Report):
+    """Everything, to be opened in a browser."""
 
-    Where transcripts do not all fit, those of the most urgent cases come first, and the page says
-    which are left out. Raises `OSError` as it comes; an older file is then still whole.
-    """
-    cases = SessionCases(session)
-    values = session_values(session, cases)
-    # The most urgent stand first.
-    listed = cases.ids
-    if session.is_table and len(listed) > _MOST_OF_TABLE:
-        text = _LISTED.format(_MOST_OF_TABLE, len(listed))
-        values["blocks"]["answer"] += block_values([Sentence(text)])
-        listed = listed[:_MOST_OF_TABLE]
-    # The cases of a source run share a data block, as they share most of their turns.
-    run_names: dict[tuple[str, str, int], str] = {}
-    blocks: dict[str, list[str]] = {}
-    for made_id in listed:
-        spec = cases.results_of(made_id)[0].spec
-        run = (spec.suite, spec.run_id, spec.epoch)
-        name = run_names.setdefault(run, f"block-{len(run_names)}")
-        blocks.setdefault(name, []).append(made_id)
-        values["cases"].append({**cases.row(made_id), "block": name})
-    html, _ = page_html(printable(session.redactor.value(values)))
-    head, tail = html.split(BODIES)
-    room = limit - len(encoded(head)) - len(encoded(tail))
-    with replacing(path) as file:
-        file.write(encoded(head))
-        for name, made_ids in blocks.items():
-            bodies = {}
-            for made_id in made_ids:
-                clean = session.redactor.value(cases.body(made_id))
-                bodies[short_digest(made_id)] = printable(clean)
-            block = _data(name, bodies)
-            if len(block) > room:
-                for key, body in bodies.items():
-                    bodies[key] = {**body, "turns": [], "is_cut": True}
-                block = _data(name, bodies, " data-cut")
-            # Nothing where not even that fits.
-            if len(block) <= room:
-                room -= len(block)
-                file.write(block)
-        file.write(encoded(tail))
+    suffix = ".html"
+    limit = 25_000_000
+    """The file stays under so many bytes."""
+
+    def write(self, path: Path, session: Session) -> None:
+        """Write the page, reading one source run's cases at a time.
+
+        Where transcripts do not all fit, those of the most urgent cases come first, and the page
+        says which are left out. Raises `OSError` as it comes; an older file is then still whole.
+        """
+        cases = SessionCases(session)
+        values = session_values(session, cases)
+        # The most urgent stand first.
+        listed = cases.ids
+        if session.is_table and len(listed) > _MOST_OF_TABLE:
+            text = _LISTED.format(_MOST_OF_TABLE, len(listed))
+            values["blocks"]["answer"] += block_values([Sentence(text)])
+            listed = listed[:_MOST_OF_TABLE]
+        # The cases of a source run share a data block, as they share most of their turns.
+        run_names: dict[tuple[str, str, int], str] = {}
+        blocks: dict[str, list[str]] = {}
+        for made_id in listed:
+            row = cases.row(made_id)
+            run = (row["suite"], row["run"], row["epoch"])
+            row["block"] = name = run_names.setdefault(run, f"block-{len(run_names)}")
+            blocks.setdefault(name, []).append(made_id)
+            values["cases"].append(row)
+        html, _ = page_html(printable(session.redactor.value(values)))
+        head, tail = html.split(BODIES)
+        room = self.limit - len(encoded(head)) - len(encoded(tail))
+        with replacing(path) as file:
+            file.write(encoded(head))
+            for name, made_ids in blocks.items():
+                bodies = {}
+                for made_id in made_ids:
+                    clean = session.redactor.value(cases.body(made_id))
+                    bodies[short_digest(made_id)] = printable(clean)
+                block = _data(name, bodies)
+                if len(block) > room:
+                    for key, body in bodies.items():
+                        bodies[key] = {**body, "turns": [], "is_cut": True}
+                    block = _data(name, bodies, " data-cut")
+                # Nothing where not even that fits.
+                if len(block) <= room:
+                    room -= len(block)
+                    file.write(block)
+            file.write(encoded(tail))
 
 
 def _data(name: str, bodies: Mapping[str, Json], attributes: str = "") -> bytes:

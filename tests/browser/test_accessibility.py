@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.reports.page import write_page
+from pytest_jrh.reports.page import HtmlReport
 from tests.browser.material import hostile_case, made_case
 from tests.support.blind import all_kinds, blind_suite, labelling
 from tests.support.judged_sessions import (
@@ -122,7 +122,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     attacks = [f"{attack}-{place}" for attack in ("fake_verdict", "flattery") for place in PLACES]
     results += derived(attacks[:1], probe=INJECTION, variants=attacks)
     path = folder / "report.html"
-    write_page(
+    HtmlReport().write(
         path,
         replace(
             session_of(results, before, said_before="It was late.", prompt_before="Be strict."),

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.reports.page import LIMIT, write_page
+from pytest_jrh.reports.page import HtmlReport
 from tests.browser.opened import Opened
 from tests.browser.steps import wait_for
 from tests.support.judged_sessions import (
@@ -73,13 +73,15 @@ def write(
     messages: Sequence[Any] = MESSAGES,
     text: str = AFTER,
     before: Any = None,
-    limit: int = LIMIT,
+    limit: int = HtmlReport.limit,
 ) -> Path:
     records = spooled(folder / "spool", results, lambda result: messages, text)
     path = folder / "report.html"
     session = session_of(results, before)
     session = replace(session, records=records, folder=Path("/repo"))
-    write_page(path, session, limit=limit)
+    report = HtmlReport()
+    report.limit = limit
+    report.write(path, session)
     return path
 
 

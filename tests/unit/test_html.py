@@ -18,7 +18,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports import page as page_module
-from pytest_jrh.reports.page import write_page
+from pytest_jrh.reports.page import HtmlReport
 from tests.support.judged_sessions import (
     HOSTILE,
     coin,
@@ -45,7 +45,9 @@ def page_of(
     records = spooled(folder / "spool", made_results, lambda result: messages)
     path = folder / "report.html"
     made = replace(session_of(results, before, **rules), records=records, **(session or {}))
-    write_page(path, made, limit=limit)
+    report = HtmlReport()
+    report.limit = limit
+    report.write(path, made)
     assert path.stat().st_size <= limit
     return Page.of(path.read_text("utf-8"))
 

@@ -15,7 +15,7 @@ from pytest_jrh.core.text import visible
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import load_template
 from pytest_jrh.reports.markdown import MarkdownReport
-from pytest_jrh.reports.page import write_page
+from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.stats.baseline import Baseline, Scope, short
 from pytest_jrh.store.ledger import (
     LONGEST_PROMPT,
@@ -131,7 +131,7 @@ def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path)
     page = Page.of(markdown.enable("table").render(MarkdownReport().text(session)))
     assert not {each.tag for each in page.elements} & {"img", "script", "a", "h1", "b", "iframe"}
     path = tmp_path / "report.html"
-    write_page(path, replace(session, records=spooled(tmp_path / "spool", now)))
+    HtmlReport().write(path, replace(session, records=spooled(tmp_path / "spool", now)))
     raw = path.read_text("utf-8")
     assert not set(raw) & set("\x00\x1b\u202e\u2066")
     html = Page.of(raw)

@@ -12,7 +12,7 @@ from pytest_jrh.core.text import columns
 from pytest_jrh.reports.blocks import Sentence
 from pytest_jrh.reports.counts import finding_sentences, probe_blocks
 from pytest_jrh.reports.markdown import MarkdownReport
-from pytest_jrh.reports.page import write_page
+from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeTable, chance_of, probe_tables
@@ -131,7 +131,7 @@ def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> N
         assert not set(line.text) & set("\x00\x1b\n\u202e")
         assert columns(line.text) <= 80
     assert "\x1b" not in MarkdownReport().text(session)
-    write_page(tmp_path / "report.html", session)
+    HtmlReport().write(tmp_path / "report.html", session)
     shown = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert" not in shown
     assert "<img src=x" not in shown
