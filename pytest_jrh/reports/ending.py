@@ -522,20 +522,17 @@ def ending_lines(
     None is a session in which no case has ended. Whatever names are in a line, and wherever it was
     wrapped, GitHub's runner takes none for a command but those of annotations.
     """
-    lines: list[Styled] = [*map(Styled, first)]
+    lines = list(first)
     answer = []
     if concluded is not None:
         display = replace(display, written=tuple(concluded.written))
         for report in REPORTS:
             for line in report.lines(concluded.session, display):
-                answer.append(line if report.is_for_runner else _plain(line))
-        lines += map(Styled, concluded.updates)
-    lines += [Styled(f"note: {notice}") for notice in notices]
+                text = line.text if report.is_for_runner else escape_commands(line.text)
+                answer.append(Styled(text, line.style))
+        lines += concluded.updates
+    lines += [f"note: {notice}" for notice in notices]
     if lines and answer and answer[0].text:
         # It parts the answer from what stands above it.
-        lines.append(Styled(""))
-    return [*map(_plain, lines), *answer]
-
-
-def _plain(line: Styled) -> Styled:
-    return line._replace(text=escape_commands(line.text))
+        lines.append("")
+    return [*(Styled(escape_commands(line)) for line in lines), *answer]

@@ -265,10 +265,8 @@ def people_answer(session: Session, suite: str) -> Iterator[Block]:
         yield Sentence(text)
     votes = session.grounds_of(suite).votes
     if votes.cases and not session.results:
-        rows = []
         labels = Counter(votes.word(case.label) for case in votes.cases)
-        for label, number in labels.most_common():
-            rows.append(Row(label, (Cell(f"{number:,}"),)))
+        rows = [Row(label, (Cell(f"{number:,}"),)) for label, number in labels.most_common()]
         yield Table("label", ("cases",), tuple(rows))
 
 

@@ -186,8 +186,8 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     for voice in heard:
         speaker = f"{voice.who} ({voice.by})" if voice.by else voice.who
         reason = _cut(visible(clean(voice.why)).strip(), reason_room)
-        cells = (clean(speaker), clean(voice.word), reason)
-        text += f"<tr>{''.join(f'<td>{inert(cell)}</td>' for cell in cells)}</tr>"
+        text += f"<tr><td>{inert(clean(speaker))}</td><td>{inert(clean(voice.word))}</td>"
+        text += f"<td>{inert(reason)}</td></tr>"
     text += "</table>"
     rubric = session.rubrics.get((result.suite, result.rubric_id))
     if is_whole and rubric is not None and rubric.instructions.strip():

@@ -234,9 +234,8 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
             rows.append(Row(str(said(label)), cells))
         titles = tuple(f"judge gave {said(label)}" for label in compress(matrix.labels, is_whole))
         yield Table("right answer", titles, tuple(rows))
-    rows = []
-    for name, share in section.total.of_classes.items():
-        rows.append(Row(name, (Cell(share.fraction), figure(share))))
+    of_classes = section.total.of_classes.items()
+    rows = [Row(name, (Cell(share.fraction), figure(share))) for name, share in of_classes]
     if rows:
         yield Table("class", ("cases", "share"), tuple(rows))
     if missing := tuple(_missing(figures_table(section))):
