@@ -28,7 +28,7 @@ from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
-from pytest_jrh.stats.statistics import Panel, Statistics
+from pytest_jrh.stats.statistics import Statistics
 from pytest_jrh.stats.verdicts import Verdicts
 
 
@@ -38,7 +38,7 @@ class JsonReport(Report):
     suffix = ".json"
 
     def text(self, session: Session) -> str:
-        panels = {panel.suite: panel_data(panel) for panel in session.panels}
+        panels = {panel.suite: data_of(panel) for panel in session.panels}
         suites: dict[str, Json] = {}
         for suite in session.suites:
             suites[suite] = {
@@ -57,8 +57,7 @@ class JsonReport(Report):
                 "shown": [asdict(count) for count in counts if count.turns],
             }
             if people := session.people.get(suite):
-                beside = people.judges[judge]
-                figures["people"] = asdict(beside, dict_factory=_with_intervals)
+                figures["people"] = data_of(people.judges[judge])
             for key, section in session.slices.get((suite, judge), {}).items():
                 slices = [{"value": row.rubric, **statistics_data(row)} for row in section.rubrics]
                 figures.setdefault("slices", {})[key] = slices
@@ -188,9 +187,9 @@ def decision_data(decision: Decision | None) -> Json | None:
     }
 
 
-def panel_data(panel: Panel) -> Json:
-    """How the judges of a panel agree, and the cases on which they have no majority."""
-    return asdict(panel, dict_factory=_with_intervals)
+def data_of(value: Any) -> Json:
+    """The fields of a data class, its figures with their intervals."""
+    return asdict(value, dict_factory=_with_intervals)
 
 
 def people_data(people: People | None) -> Json | None:
@@ -200,15 +199,18 @@ def people_data(people: People | None) -> Json | None:
     return {
         "people": people.votes.person.names,
         "disputed": len(people.votes.disputed),
-        **asdict(people.agreement, dict_factory=_with_intervals),
-        "pairs": [asdict(pair, dict_factory=_with_intervals) for pair in people.pairs],
+        **data_of(people.agreement),
+        "pairs": [*map(data_of, people.pairs)],
     }
 
 
 def _with_intervals(items: Sequence[tuple[str, Any]]) -> Json:
     """The fields of a data class, of a figure as those of other shares."""
     values = dict(items)
-    return _rate(Estimate(**values)) if "why" in values else values
+    if "why" not in values:
+        return values
+    estimate = Estimate(**values)
+    return {**share_data(estimate), "interval": bounds_data(estimate)}
 
 
 def _scale_data(statistics: Statistics, scale: Scale) -> Json:
@@ -255,19 +257,14 @@ def share_data(estimate: Estimate) -> Json:
 
 def violation_data(verdicts: Verdicts, grounds: Grounds) -> Json:
     """How often the runs that one judge judged are violations; empty where all have labels."""
-    levels = {}
-    for rubric, rate in violation_rates(verdicts, grounds.drawn):
-        levels[rubric] = asdict(rate, dict_factory=_with_intervals)
+    rates = violation_rates(verdicts, grounds.drawn)
+    levels = {rubric: data_of(rate) for rubric, rate in rates}
     total = levels.pop("", None)
     return {} if total is None else {**total, "rubrics": levels}
 
 
 def probability_data(figures: Probabilities) -> Json:
     """The figures of a judge that gives probabilities; a number that no case reaches is null."""
-    data = asdict(figures, dict_factory=_with_intervals)
+    data = data_of(figures)
     bins = {f"{tenth / BINS}": rate for tenth, rate in data["bins"].items()}
     return {**data, "bins": bins}
-
-
-def _rate(rate: Estimate) -> Json:
-    return {**share_data(rate), "interval": bounds_data(rate)}

@@ -38,7 +38,7 @@ from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text
-from pytest_jrh.reports.for_programs import decision_data, panel_data, section_data
+from pytest_jrh.reports.for_programs import data_of, decision_data, section_data
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.stats.figures import section_of
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate
@@ -103,7 +103,7 @@ def judge_report(suite: Suite, name: str, session: Session) -> Json:
         "all_metrics": metrics,
         "statistics": section_data(section_of(verdicts, suite.name, name)),
         "gate": decision_data(session.decisions.get(suite.name)),
-        "panel": next(map(panel_data, session.panels), None),
+        "panel": next(map(data_of, session.panels), None),
         "reworded": reworded,
     }
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import dollars
-from pytest_jrh.reports.for_programs import panel_data, section_data
+from pytest_jrh.reports.for_programs import data_of, section_data
 from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.statistics import panels, statistics_of
@@ -120,7 +120,7 @@ def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseRes
             assert all(math.isfinite(number) for number in known if number is not None)
     assert json.dumps(list(map(section_data, judges)))
     of_floats = [result for result in results if all(abs(n) < 10**15 for n in result.scores)]
-    assert json.dumps(list(map(panel_data, panels(Verdicts.of(of_floats)))))
+    assert json.dumps(list(map(data_of, panels(Verdicts.of(of_floats)))))
 
 
 def test_nearly_all_is_not_printed_as_all() -> None:
