@@ -55,11 +55,9 @@ def label_sentences(session: Session) -> list[str]:
     sentences: list[str] = []
     shared_models: list[SharedModel] = []
     for suite, grounds in session.grounds.items():
-        of_suite = session.prefix(suite)
-        results = _of_suite(session, suite)
         sentences += violation_sentences(session, suite)
-        for sentence in _people_sentences(results, grounds):
-            sentences.append(f"{of_suite}{sentence}")
+        for sentence in _people_sentences(_of_suite(session, suite), grounds):
+            sentences.append(f"{session.prefix(suite)}{sentence}")
         shared_models += grounds.shared_models
     for shared in dict.fromkeys(shared_models):
         judge = f"Judge {shared.judge}".rstrip()

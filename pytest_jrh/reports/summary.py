@@ -224,12 +224,12 @@ def _probability_table(session: Session) -> Iterator[Table]:
     """What judges that give probabilities would miss at few false alarms, and decide alone."""
     rows = []
     for (suite, judge), of_judge in session.probabilities.items():
-        missed, threshold, alone = of_judge.missed, of_judge.threshold, of_judge.alone
+        threshold = of_judge.threshold
         cells = (
-            figure(missed),
+            figure(of_judge.missed),
             Cell(figures.NONE if threshold is None else f"{threshold:.4g}"),
             Cell(figures.decimal(of_judge.brier.value)),
-            figure(alone),
+            figure(of_judge.alone),
         )
         rows.append(Row(one_line(judge or suite), cells))
     if rows:
@@ -247,14 +247,13 @@ def _calibration(session: Session) -> Iterator[Section]:
             is_so = (rate.lower or 0) <= high and low <= (rate.upper or 1)
             cell = replace(Share(rate).cell, weight="strong" if is_so else "bad")
             rows.append(Row(f"{low:.0%}-{high:.0%}", (cell,)))
-        alarms, wrong, sure = of_judge.false_alarms, of_judge.wrong, of_judge.sure
         text = (
-            f"By thresholds chosen on other cases {alarms.fraction} satisfied cases "
+            f"By thresholds chosen on other cases {of_judge.false_alarms.fraction} satisfied cases "
             "are false alarms."
         )
-        if sure is not None:
-            mistakes = f"{wrong.fraction} verdicts given alone are wrong"
-            text += f" It decides alone where it is at least {sure:.4g} sure: {mistakes}."
+        if of_judge.sure is not None:
+            text += f" It decides alone where it is at least {of_judge.sure:.4g} sure: "
+            text += f"{of_judge.wrong.fraction} verdicts given alone are wrong."
         table = Table("probability", ("violated",), tuple(rows))
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
 
@@ -390,8 +389,7 @@ def _next_steps(session: Session) -> Iterator[Line]:
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
-        text = "--verdict COL holds a judge against them, --settled COL ends disputes"
-        yield Line("next", text)
+        yield Line("next", "--verdict COL holds a judge against them, --settled COL ends disputes")
     worst = worst_verdicts(session)
     if len(worst):
         yield _correct(session, worst)
