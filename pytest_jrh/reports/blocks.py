@@ -122,8 +122,8 @@ class NamedCase:
 
     name: str
     why: str
-    key: str = ""
-    title: str = ""
+    key: str
+    title: str
 
 
 _MOST_IN_A_LINE = 3

@@ -13,7 +13,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.ids import made_case_id, short_digest
+from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
 from pytest_jrh.core.runs import Message, Rubric
@@ -21,7 +21,6 @@ from pytest_jrh.core.scales import Scale, coded
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.stats.annotators import People, people_beside
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
@@ -348,13 +347,6 @@ class Session:
     def node(self, case_id: str) -> str:
         """What pytest calls the case; its id where that is not known."""
         return self.nodes.get(case_id, case_id)
-
-    def named(self, case_id: str, why: str = "") -> NamedCase:
-        """The case as a list of cases names it."""
-        if case_id not in self.rows:
-            return NamedCase(self.node(case_id), why)
-        result = self.result(case_id)
-        return NamedCase(self.node(case_id), why, short_digest(case_id), self.title(result))
 
     def title(self, result: CaseResult) -> str:
         """Name a case by what was done, and one of a table that has no rubrics by its run alone:

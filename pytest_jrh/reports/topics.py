@@ -12,6 +12,7 @@ from itertools import compress, islice
 
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.documents import listed
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import MADE, SKIPS
 from pytest_jrh.core.text import capital, counted, one_line
@@ -20,6 +21,7 @@ from pytest_jrh.reports.blocks import (
     Block,
     Cases,
     Cell,
+    NamedCase,
     Points,
     Row,
     Section,
@@ -86,7 +88,12 @@ def case_list(
     most: int = 50,
 ) -> list[Cases]:
     """The first cases by name, with the remarks that there are; nothing where there are none."""
-    named = [session.named(*remark) for remark in islice(remarks.items(), MOST_ON_PAGE)]
+    named = []
+    for case_id, remark in islice(remarks.items(), MOST_ON_PAGE):
+        key = done = ""
+        if case_id in session.rows:
+            key, done = short_digest(case_id), session.title(session.result(case_id))
+        named.append(NamedCase(session.node(case_id), remark, key, done))
     return [Cases(title, tuple(named), len(remarks), weight, most)] if named else []
 
 
