@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config.load import looks_like_suite
+from pytest_jrh.core import grouped
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFiles, absolute, relative_path
-from pytest_jrh.core.ids import cassette_path
+from pytest_jrh.core.ids import cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.provenance import header_line, origin_lines, suite_run
@@ -28,8 +29,6 @@ from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     SuiteSession,
     captured,
-    case_ids,
-    place_of,
 )
 from pytest_jrh.recording.cassettes import (
     cassette_file,
@@ -74,8 +73,9 @@ class Reporter:
         self._left_out: set[str] = set()
         self._has_decided = False
         self._concluded: Concluded | None = None
+        self._decisions: Mapping[str, Decision] = {}
         self._problems: list[str] = []
-        self._is_lost = False
+        self._is_green = True
         self._pruned_lines: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
@@ -141,25 +141,22 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Decide about what was ended before its time; a session without verdicts is not green."""
-        green = True
         if not self._has_decided:
             self._decide(session)
             if self._last_failed is not None:
                 self._last_failed.pytest_sessionfinish(session)
             if session.exitstatus in _FINISHED and not self._is_plan:
                 for ready in self._undecided():
-                    green = False
+                    self._is_green = False
                     name = ready.suite.name
                     self._problems.append(f"Not green: about the suite {name} {_NO_DECISION}.")
         self._session.handover.clear(ready.suite for ready in self._suites)
-        if self._is_lost or (self._concluded is not None and not self._concluded.passed):
-            green = False
         for ready in self._suites:
             if ready.suite.one_cassette and self._suites.asks(ready) and not self._is_plan:
                 self._problems += gather(ready.suite.cassette_dir)
         if self._options.prune:
-            green = self._prune() and green
-        if not green and session.exitstatus == pytest.ExitCode.OK:
+            self._prune()
+        if not self._is_green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     # Outside of pytest's own wrapper, which prints sections before the hooks of plugins, and the
@@ -179,40 +176,42 @@ class Reporter:
         """The plugin of `--lf`; None where it is switched off."""
         return self._config.pluginmanager.get_plugin("lfplugin")
 
-    @property
-    def _decisions(self) -> Mapping[str, Decision]:
-        return {} if self._concluded is None else self._concluded.session.decisions
-
     def _decide(self, session: pytest.Session) -> None:
         """Decide about the results, and write baseline and reports."""
         self._ledgers.close()
-        suites = self._suites_by_file()
-        nodes = case_ids([*self._session.selected, *self.results], suites)
+        suites, nodes = self._suites_and_nodes()
         # An error of collection interrupts a session, too, before anything is asked.
         is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
         began = bool(nodes) and self._session.engine is not None and not self._is_plan
         if self.results or (began and is_interrupted):
-            self._conclude(session, list(suites.values()), nodes)
+            self._conclude(session, suites, nodes)
 
-    def _suites_by_file(self) -> dict[str, ReadySuite]:
-        """The suites by the node ids of their files; a controller meets discovered ones here."""
-        root = self._config.rootpath
+    def _suites_and_nodes(self) -> tuple[list[ReadySuite], dict[str, str]]:
+        """The suites of what was to run and of results, and the node ids of these cases by case id;
+        a controller meets discovered suites here.
+        """
+        nodeids = sorted({*self._session.selected, *self.results})
+        # No other part of a case's node id can hold `::`.
+        nodes_by_file = grouped((nodeid.rsplit("::", 3)[0], nodeid) for nodeid in nodeids)
         loaded = {ready.suite.config_file for ready in self._suites}
-        files = {}
-        for file in dict.fromkeys(map(place_of, [*self._session.selected, *self.results])):
-            path = absolute(root / file)
+        paths = set()
+        nodes = {}
+        for file, nodes_of_file in nodes_by_file.items():
+            path = absolute(self._config.rootpath / file)
             if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
                 continue
             try:
                 with captured(self._config):
-                    self._suites.load(path)
-                files[path] = file
+                    suite = self._suites.load(path).suite
             except InputError as error:
                 # Results that belong to no suite are in no report, so the session is not green.
-                self._is_lost = True
+                self._is_green = False
                 self._problems.append(f"The results of {file} were not written: {error}")
-        suites = [ready for ready in self._suites if ready.suite.config_file in files]
-        return {files[ready.suite.config_file]: ready for ready in suites}
+                continue
+            paths.add(path)
+            for nodeid in nodes_of_file:
+                nodes[f"{node_part(suite.name)}{nodeid.removeprefix(file)}"] = nodeid
+        return [ready for ready in self._suites if ready.suite.config_file in paths], nodes
 
     def _conclude(
         self, session: pytest.Session, ready_suites: list[ReadySuite], nodes: Mapping[str, str]
@@ -246,6 +245,8 @@ class Reporter:
             ),
         )
         self._concluded = concluded
+        self._decisions = concluded.session.decisions
+        self._is_green &= concluded.passed
         self._remember_failed(nodes)
         self._problems += concluded.problems
 
@@ -314,8 +315,8 @@ class Reporter:
         )
         return item
 
-    def _prune(self) -> bool:
-        """Name unused cassettes, and remove them but in a plan; whether that went well."""
+    def _prune(self) -> None:
+        """Name unused cassettes, and remove them but in a plan."""
         lines = []
         problems = []
         for ready in self._suites:
@@ -335,7 +336,7 @@ class Reporter:
             done = "unused" if self._is_plan else "removed"
             self._pruned_lines += [f"{done} cassettes: {len(lines)}", *lines]
         self._problems += problems
-        return not problems
+        self._is_green &= not problems
 
     def _print_section(self, terminal: pytest.TerminalReporter) -> None:
         display = Display(

@@ -8,10 +8,9 @@ The commands that it prints find the same suites and files again, from the folde
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +25,6 @@ from pytest_jrh.core.calls import Complete, Progress, StageModel
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.foreign_code import Printed
-from pytest_jrh.core.ids import node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import UNSCORED
@@ -45,36 +43,6 @@ from pytest_jrh.store.made_cases import Handover, rejected_cases
 
 if TYPE_CHECKING:
     from pytest_jrh.review.serving import Page, ReviewServer
-
-
-def place_of(nodeid: str) -> str:
-    """The part of a case's node id that names its suite's file; no other part can hold `::`."""
-    return nodeid.rsplit("::", 3)[0]
-
-
-def case_ids(nodes: Iterable[str], suites: Mapping[str, ReadySuite]) -> dict[str, str]:
-    """Node id by case id, for the nodes of suites; `suites` are by the node id of their file."""
-    cases = {}
-    for nodeid in nodes:
-        file = place_of(nodeid)
-        if file in suites:
-            name = node_part(suites[file].suite.name)
-            cases[f"{name}{nodeid.removeprefix(file)}"] = nodeid
-    return cases
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Import without garbage collections, which took a tenth of a short session's time."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @contextlib.contextmanager
@@ -164,8 +132,7 @@ class SuiteSession:
             engine.wait(spec, self._say_progress)
 
     def _say_progress(self) -> None:
-        if self.progress_line is not None:
-            self.progress_line.draw(self._running().progress)
+        self.progress_line.draw(self._running().progress)
 
     def result(self, spec: CaseSpec) -> CaseResult:
         """The result of a case, which is waited for."""
@@ -195,13 +162,13 @@ class SuiteSession:
         )
 
     @cached_property
-    def progress_line(self) -> ProgressLine | None:
-        """The progress line of this process; None with `-q`, in an xdist worker and without
-        pytest's terminal.
+    def progress_line(self) -> ProgressLine:
+        """The progress line of this process, which says nothing with `-q`, in an xdist worker and
+        without pytest's terminal.
         """
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if self.is_worker or reporter is None or self.config.option.verbose < 0:
-            return None
+        if self.is_worker or self.config.option.verbose < 0:
+            reporter = None
         return ProgressLine(reporter)
 
     def check_budget(self) -> None:
@@ -236,13 +203,20 @@ class SuiteSession:
             # The limit is the session's: each worker has its share, of at least one.
             workers = max(1, workers // processes)
             stops = self._locks / f"stops-{self._token}.json"
+            budget = None
+            if options.max_calls is not None or options.max_cost is not None:
+                budget = self._locks / f"budget-{self._token}.json"
+            complete: Complete | None = None
+            if any(map(self.suites.asks, self.suites)):
+                # The project's own client.
+                complete = self.config.hook.pytest_jrh_complete(config=self.config)
             settings = EngineSettings(
                 max_workers=workers,
                 redactor=self.redactor,
                 on_case=self._keep,
                 record_mode=options.record_mode,
                 judge_record_mode=options.judge_record_mode,
-                complete=self._supplied_client(),
+                complete=complete,
                 retry_unscored=options.retry_unscored,
                 ends_session=_ENDS_SESSION,
                 # Its limits hold for the sessions beside this one, too.
@@ -251,18 +225,12 @@ class SuiteSession:
                 session=self._token,
                 prints_at_once=self._prints_at_once,
                 is_orphan=self._is_orphan,
-                ledger=self._ledger(),
+                ledger=Ledger(budget, calls=options.max_calls, cost=options.max_cost),
                 ask=not options.plan,
                 review=self.reviewing.desk,
             )
             self.engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self.engine
-
-    def _supplied_client(self) -> Complete | None:
-        """The project's own client, where models may be asked."""
-        if not any(map(self.suites.asks, self.suites)):
-            return None
-        return cast("Complete | None", self.config.hook.pytest_jrh_complete(config=self.config))
 
     def _supplied_judge(self, suite: str) -> Callable[..., object] | None:
         """The judge of the project's code for a suite."""
@@ -271,12 +239,6 @@ class SuiteSession:
             return judge
         kind = type(judge).__name__
         raise pytest.UsageError(f"the hook pytest_jrh_judge returned {kind}, no function")
-
-    def _ledger(self) -> Ledger:
-        options, path = self.options, None
-        if options.max_calls is not None or options.max_cost is not None:
-            path = self._locks / f"budget-{self._token}.json"
-        return Ledger(path, calls=options.max_calls, cost=options.max_cost)
 
     def _keep(self, case: Case) -> None:
         if not self.options.plan:
@@ -302,7 +264,7 @@ INTERVAL = 30.0
 class ProgressLine:
     """Writes a line every `INTERVAL` seconds while pytest waits."""
 
-    reporter: pytest.TerminalReporter
+    reporter: pytest.TerminalReporter | None
     started: float = field(default_factory=time.monotonic)
     last: float = field(default_factory=time.monotonic)
 
@@ -313,7 +275,7 @@ class ProgressLine:
     def say(self, text: str) -> None:
         """Write a line of text, if it is time to."""
         time_now = time.monotonic()
-        if time_now - self.last < INTERVAL:
+        if self.reporter is None or time_now - self.last < INTERVAL:
             return
         self.last = time_now
         # While an item runs, what goes to the terminal is captured too.
@@ -340,15 +302,26 @@ class Reviewing:
         selected = {spec.suite for spec in specs}
         suites = []
         for ready in session.suites:
-            is_running = ready.suite.name in selected or self._is_distributed
-            if is_running and (is_asked or self._is_wanted(ready)):
-                suites.append(ready.suite)
+            suite = ready.suite
+            # A suite asks for the page itself only where cases are made anew.
+            makes_cases = suite.frozen is None and session.suites.modes(suite)[0] != "none"
+            is_wanted = is_asked or (suite.config.rand.review and makes_cases)
+            if is_wanted and (suite.name in selected or self._is_distributed):
+                suites.append(suite)
         terminal: pytest.TerminalReporter | None = session.config.pluginmanager.get_plugin(
             "terminalreporter"
         )
         if not suites or terminal is None:
             return
-        if refusal := self._refusal(is_seen=is_asked or bool(terminal.isatty)):
+        refusal = ""
+        if self._is_distributed:
+            refusal = "the review page is not supported under xdist; review with -n0"
+        elif os.environ.get("CI"):
+            refusal = "no review page where CI is set; recorded decisions apply"
+        elif not (is_asked or terminal.isatty):
+            refusal = "rand.review opens the review page only on a terminal; --jrh-review opens it "
+            refusal += "anywhere"
+        if refusal:
             terminal.write_line(f"jrh: {refusal}")
             return
         from pytest_jrh.review.serving import serve
@@ -411,12 +384,10 @@ class Reviewing:
             while not board.finalized.wait(_SECONDS_BETWEEN_LOOKS):
                 if board.progress().is_empty:
                     return
-                if line is not None:
-                    line.say(board.line())
+                line.say(board.line())
         finally:
-            if line is not None:
-                # The time that the cases take shows in what follows.
-                line.started = time.monotonic()
+            # The time that the cases take shows in what follows.
+            line.started = time.monotonic()
         if self._labels is not None:
             try:
                 self._session.suites.read_people_again()
@@ -427,21 +398,3 @@ class Reviewing:
         """End the page; doing it twice is fine."""
         if self._server is not None:
             self._server.stop()
-
-    def _is_wanted(self, ready: ReadySuite) -> bool:
-        """Whether the suite asks for the page itself: only where cases are made anew."""
-        if not ready.suite.config.rand.review or ready.suite.frozen is not None:
-            return False
-        return self._session.suites.modes(ready.suite)[0] != "none"
-
-    def _refusal(self, *, is_seen: bool) -> str:
-        if self._is_distributed:
-            return "the review page is not supported under xdist; review with -n0"
-        if os.environ.get("CI"):
-            return "no review page where CI is set; recorded decisions apply"
-        if not is_seen:
-            return (
-                "rand.review opens the review page only on a terminal; --jrh-review opens it "
-                "anywhere"
-            )
-        return ""
