@@ -562,8 +562,11 @@ class LabelBoard(Board):
                     return assigned
             raise LookupError(key)
 
-    def give(self, reviewer: str, key: str, label: int | None, note: str = "") -> Assigned:
-        """Label a case: blind, unless the reviewer may have read a report of it.
+    def give(
+        self, reviewer: str, key: str, label: int | None, note: str = "", *, withdrawn: bool = False
+    ) -> Assigned:
+        """Label a case: blind, unless the reviewer may have read a report of it; or take the label
+        back.
 
         On the disk first: raises `OSError` where that fails, and nothing has changed then.
         `LookupError` for a case that the reviewer does not have, `InputError` for a label that is
@@ -573,16 +576,9 @@ class LabelBoard(Board):
             assigned = self.open(reviewer, key)
             if label is not None:
                 assigned.entry.check_label(label)
+            is_blind = assigned.is_blind and not withdrawn
             name = self._names[reviewer]
-            self._keep(assigned, name, label, blind=assigned.is_blind, note=note)
-            return self.open(reviewer, key)
-
-    def withdraw(self, reviewer: str, key: str) -> Assigned:
-        """Take a label back; see `give` for errors."""
-        with self._lock:
-            assigned = self.open(reviewer, key)
-            if not assigned.is_open:
-                self._keep(assigned, self._names[reviewer], None, withdrawn=True)
+            self._keep(assigned, name, label, note=note, blind=is_blind, withdrawn=withdrawn)
             return self.open(reviewer, key)
 
     def finish(self, reviewer: str) -> tuple[str, ...]:

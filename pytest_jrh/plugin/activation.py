@@ -66,12 +66,12 @@ def activate(config: pytest.Config) -> SuiteSession:
 def activate_named(config: pytest.Config) -> None:
     """Load the named suites and let pytest collect them; raises `pytest.UsageError`."""
     configs, folder = config.stash[OPTIONS_READ].configs, config.invocation_params.dir
-    arguments = []
-    if config.args_source is pytest.Config.ArgsSource.ARGS:
-        arguments = config.args
-    places = [absolute(folder / argument.partition("::")[0]) for argument in arguments]
+    has_arguments = config.args_source is pytest.Config.ArgsSource.ARGS
     is_typed = bool(config.getoption("jrh_config"))
-    if arguments and not is_typed:
+    # Where nothing is named, pytest knows by itself what to collect beside the suites.
+    arguments = [] if is_typed and not has_arguments else config.args
+    places = [absolute(folder / argument.partition("::")[0]) for argument in arguments]
+    if has_arguments and not is_typed:
         # Those of the ini file are, as its `testpaths`, for a session that names nothing else.
         configs = tuple(path for path in configs if path in places)
     if not configs:
@@ -89,15 +89,10 @@ def activate_named(config: pytest.Config) -> None:
         except InputError as error:
             raise _unusable("the baseline", error.problems, session.redactor) from None
         session.check_budget()
-        is_distributed = config.getoption("dist", "no") != "no" and not session.is_worker
-        if session.options.plan and is_distributed:
+        if session.options.plan and session.is_distributed and not session.is_worker:
             raise pytest.UsageError("--jrh-plan: not supported under xdist; run it with -n0")
-    if is_typed or arguments:
+    if is_typed or has_arguments:
         session.named_configs = configs
-    if not arguments and not is_typed:
-        # Where nothing is named, pytest knows by itself what to collect beside the suites.
-        arguments = config.args
-        places = [absolute(folder / argument) for argument in arguments]
     # Before pytest 9, a file named beside its folder leaves out everything else in that folder.
     covered = {path for path in configs if any(map(path.is_relative_to, places))}
     config.args[:] = [*arguments, *(str(path) for path in configs if path not in covered)]
@@ -282,8 +277,7 @@ class _Secrecy:
             out, error = capture.read_global_capture()
             sys.stdout.write(self._redactor.of_code(out))
             sys.stderr.write(self._redactor.of_code(error))
-        if logging.getLogRecordFactory() == self._record:
-            logging.setLogRecordFactory(self._records)
+        logging.setLogRecordFactory(self._records)
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._records(*args, **kwargs)

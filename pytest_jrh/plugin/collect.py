@@ -199,27 +199,23 @@ class CaseItem(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
         """Show an expected failure as prose, and our mistake as a traceback without secrets."""
+        error, failure = excinfo.value, self.failure
+        redactor = self.config.stash[SESSION].redactor
         # pytest's xfail is a kind of its fail.
-        if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.failure is not None:
-            return self._prose(self.failure)
-        if isinstance(
-            excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception
-        ):
+        if failure is not None and isinstance(error, JrhError | pytest.fail.Exception):
+            text = failure.whole
+            if self.config.getoption("verbose", 0) <= 0:
+                text = redactor.text(failure.short)
+            # The first paragraph stands in the short summary and in JUnit, for a disagreement
+            # behind what was done to make the case.
+            message = " ".join(escape_commands("\n".join(failure.first)).split())
+            done = what_was_done(failure.result)
+            if done and failure.result.outcome not in UNSCORED:
+                message = f"{log_line(shortened(done, _LONGEST_EDIT))}: {message}"
+            return prose(self, text, message)
+        if isinstance(error, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception):
             return super().repr_failure(excinfo, style)
-        return mistake_text(excinfo, self.config.stash[SESSION].redactor)
-
-    def _prose(self, failure: FailureText) -> TerminalRepr:
-        """The case's text, whole with `-v`. Its first paragraph stands in the short summary and in
-        JUnit, for a disagreement behind what was done to make the case.
-        """
-        result, text = failure.result, failure.whole
-        message = " ".join(escape_commands("\n".join(failure.first)).split())
-        done = what_was_done(result)
-        if done and result.outcome not in UNSCORED:
-            message = f"{log_line(shortened(done, _LONGEST_EDIT))}: {message}"
-        if self.config.getoption("verbose", 0) <= 0:
-            text = self.config.stash[SESSION].redactor.text(failure.short)
-        return prose(self, text, message)
+        return mistake_text(excinfo, redactor)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Name the rubric's line in its file: that is where a reader looks first."""

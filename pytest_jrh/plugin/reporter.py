@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from itertools import filterfalse
 from pathlib import Path
@@ -281,15 +281,27 @@ class Reporter:
                     self._last_failed.lastfailed |= failed
 
     def _decision_items(self, session: pytest.Session) -> Iterator[DecisionItem]:
-        """The decisions of suites with a baseline or a limit; none where nothing was collected."""
+        """The decisions of suites with a baseline or a limit as tests; none where nothing was
+        collected. The first sentence of each is its headline.
+        """
         if not session.testscollected:
             return
+        undecided = self._undecided()
         for ready in self._suites:
+            sentences, passed = [_NO_DECISION], False
             decision = self._decisions.get(ready.suite.name)
             if decision is not None and decision.active:
-                yield self._item(session, ready, decision.sentences, passed=decision.passed)
-        for ready in self._undecided():
-            yield self._item(session, ready, [_NO_DECISION], passed=False)
+                sentences = [*map(self._session.redactor.text, decision.sentences)]
+                passed = decision.passed
+            elif ready not in undecided:
+                continue
+            path = ready.suite.config_file
+            node = relative_path(path, self._config.rootpath).as_posix()
+            file = SuiteFile.from_parent(session, path=path, nodeid=node)
+            item: DecisionItem = DecisionItem.from_parent(
+                file, name=DECISION, sentences=sentences, passed=passed
+            )
+            yield item
 
     def _undecided(self) -> list[ReadySuite]:
         """The suites with a baseline or a limit that were named and of which no case was run."""
@@ -300,20 +312,6 @@ class Reporter:
             if is_named and is_held and ready.suite.name not in self._decisions:
                 undecided.append(ready)
         return undecided
-
-    def _item(
-        self, session: pytest.Session, ready: ReadySuite, sentences: Sequence[str], *, passed: bool
-    ) -> DecisionItem:
-        """The decision about a suite as a test; the first sentence is its headline."""
-        path = ready.suite.config_file
-        node = relative_path(path, self._config.rootpath).as_posix()
-        file = SuiteFile.from_parent(session, path=path, nodeid=node)
-        texts = [*map(self._session.redactor.text, sentences)]
-        name = f"{node}::{DECISION}"
-        item: DecisionItem = DecisionItem.from_parent(
-            file, name=DECISION, nodeid=name, sentences=texts, passed=passed
-        )
-        return item
 
     def _prune(self) -> None:
         """Name unused cassettes, and remove them but in a plan."""

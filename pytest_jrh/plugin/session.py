@@ -79,6 +79,7 @@ class SuiteSession:
         self.config = config
         self.options = options
         self.is_worker = hasattr(config, "workerinput")
+        self.is_distributed = config.getoption("dist", "no") != "no"
         self.redactor = Redactor(secrets_of(os.environ))
         folder = config.invocation_params.dir
         self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
@@ -290,7 +291,6 @@ class Reviewing:
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
-        self._is_distributed = session.config.getoption("dist", "no") != "no"
         self._on_page: frozenset[str] = frozenset()
         self._labels: LabelBoard | None = None
         self._server: ReviewServer | None = None
@@ -306,7 +306,7 @@ class Reviewing:
             # A suite asks for the page itself only where cases are made anew.
             makes_cases = suite.frozen is None and session.suites.modes(suite)[0] != "none"
             is_wanted = is_asked or (suite.config.rand.review and makes_cases)
-            if is_wanted and (suite.name in selected or self._is_distributed):
+            if is_wanted and (suite.name in selected or session.is_distributed):
                 suites.append(suite)
         terminal: pytest.TerminalReporter | None = session.config.pluginmanager.get_plugin(
             "terminalreporter"
@@ -314,7 +314,7 @@ class Reviewing:
         if not suites or terminal is None:
             return
         refusal = ""
-        if self._is_distributed:
+        if session.is_distributed:
             refusal = "the review page is not supported under xdist; review with -n0"
         elif os.environ.get("CI"):
             refusal = "no review page where CI is set; recorded decisions apply"

@@ -259,7 +259,7 @@ class Deciding:
 
     def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
-        case, template = "/cases/{key}", "/templates/{key}"
+        case, template = "/cases/{key}", "/templates/{key:int}"
         return (
             ("GET", case, self._case),
             ("GET", f"{case}/turns/{{index:int}}", self._turn),
@@ -324,13 +324,16 @@ class Deciding:
         return asdict(self.board.progress())
 
     def _list_templates(self, _: PageRequest) -> object:
-        return [template.values() for template in self._templates.values()]
+        templates = enumerate(self._templates)
+        return [{"key": str(number), **template.values()} for number, template in templates]
 
     def _save_template(self, request: PageRequest) -> object:
-        return self._templates[request.names["key"]].save(request.read(_Draft).text)
+        self._templates[request.names["key"]].save(request.read(_Draft).text)
+        return {}
 
     def _revert_template(self, request: PageRequest) -> object:
-        return self._templates[request.names["key"]].revert()
+        self._templates[request.names["key"]].override.unlink(missing_ok=True)
+        return {}
 
 
 def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> Json:
@@ -352,10 +355,9 @@ class AgentTemplate:
     stage: str
 
     @property
-    def key(self) -> str:
-        """Its name in addresses, without any character of those that it is of."""
-        name = "\0".join([self.suite.name, self.test.name, self.stage])
-        return short_digest(name)
+    def override(self) -> Path:
+        """The file that takes the place of the default, where there is one."""
+        return override_path(self.suite.custom_prompts_dir, self.test.name, self.stage)
 
     def values(self) -> Json:
         """As JSON values: `text` is what is used now, from `file` where that is an override, and
@@ -369,11 +371,10 @@ class AgentTemplate:
             prompt_path=self.suite.stages[self.stage].prompt_path,
             of=self.suite.config.prompts_of,
         ).source
-        is_overridden = exists(self._override)
+        is_overridden = exists(self.override)
         if is_overridden:
-            text = read_text(self._override, str(self._override))
+            text = read_text(self.override, str(self.override))
         return {
-            "key": self.key,
             "suite": self.suite.name,
             "test": test,
             "stage": self.stage,
@@ -385,36 +386,25 @@ class AgentTemplate:
             "required": "|".join(stage.required).split("|"),
         }
 
-    def save(self, text: str) -> Json:
-        """Write the override, whole or not at all, and give it as it is then; raises `InputError`
-        where it cannot be used, and `OSError` as it comes.
+    def save(self, text: str) -> None:
+        """Write the override, whole or not at all; raises `InputError` where it cannot be used, and
+        `OSError` as it comes.
         """
         parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
         # One line ending, whatever the browser sent: the file is read, compared and committed on
         # any system.
         lines = same_lines(text)
-        atomic_write(self._override, lines if lines.endswith("\n") else f"{lines}\n")
-        return self.values()
-
-    def revert(self) -> Json:
-        """Delete the override, and give what is used without it."""
-        self._override.unlink(missing_ok=True)
-        return self.values()
-
-    @property
-    def _override(self) -> Path:
-        return override_path(self.suite.custom_prompts_dir, self.test.name, self.stage)
+        atomic_write(self.override, lines if lines.endswith("\n") else f"{lines}\n")
 
 
-def agent_templates(suites: Sequence[Suite]) -> dict[str, AgentTemplate]:
-    """The templates that suites use, by key: by suite, test and stage."""
-    templates = {}
+def agent_templates(suites: Sequence[Suite]) -> list[AgentTemplate]:
+    """The templates that suites use: by suite, test and stage."""
+    templates = []
     for suite in suites:
         for test in suite.tests:
             for stage in (PLANNER, EDITOR):
                 if test.kind.is_made and stage.name in suite.stages:
-                    template = AgentTemplate(suite, test, stage.name)
-                    templates[template.key] = template
+                    templates.append(AgentTemplate(suite, test, stage.name))
     return templates
 
 
@@ -425,6 +415,7 @@ class _Name(StrictModel):
 class _Label(StrictModel):
     label: int | None
     note: str = ""
+    withdrawn: bool = False
 
 
 class Labelling:
@@ -449,7 +440,6 @@ class Labelling:
             ("GET", f"{reviewer}/cases", self._cases),
             ("GET", case, self._case),
             ("POST", f"{case}/label", self._give),
-            ("POST", f"{case}/withdraw", self._withdraw),
             ("POST", f"{reviewer}/finish", self._finish),
             ("POST", "/finish", self._finish_for_all),
         )
@@ -477,9 +467,6 @@ class Labelling:
 
     def _give(self, request: PageRequest) -> object:
         return label_row(self.board.give(**request.names, **dict(request.read(_Label))))
-
-    def _withdraw(self, request: PageRequest) -> object:
-        return label_row(self.board.withdraw(**request.names))
 
     def _finish(self, request: PageRequest) -> object:
         unfinished = self.board.finish(request.names["reviewer"])

@@ -108,15 +108,11 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
         raise InputError(message, hint="pip install 'pytest-jrh[review]'")
     import uvicorn
 
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    # A session may take the port over from one that has just ended.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
+        listener = socket.create_server((HOST, port))
     except OSError:
         # Port 0 is any that is free.
-        listener.bind((HOST, 0))
-    listener.listen(128)
+        listener = socket.create_server((HOST, 0))
     free_port: int = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     closed = threading.Event()

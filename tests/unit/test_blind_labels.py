@@ -219,7 +219,7 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
     board = labelling(suite, [natural(0)])
     ann, key = first_label(board)
     board.give(ann, key, 1)
-    assert board.withdraw(ann, key).is_open
+    assert board.give(ann, key, None, withdrawn=True).is_open
     people = read_people(suite)
     assert [(each.label, each.withdrawn) for each in people] == [(None, True)]
     assert Grounds(people=people).blind_votes == {}

@@ -420,7 +420,7 @@ def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
         for left, value in enumerate(("none", "0", "1")):
             assert len(kept()) == 3 - left
             row = next(row for row in ann.rows if row["value"] == value)
-            assert ann.client.post(f"{ann.base}/{row['key']}/withdraw", json={}).status_code == 200
+            assert ann.give(row["key"], None, withdrawn=True).status_code == 200
         assert not Path("labels.csv").exists()
 
 

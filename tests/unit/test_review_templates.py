@@ -21,7 +21,7 @@ PLANNER = "Plan it.\n{{ rubric_instructions }}\n<turns>\n{{ assistant_transcript
 
 
 def one(suite: Suite, stage: str = "planner", test: str = "agent_perturbation") -> AgentTemplate:
-    found = agent_templates([suite]).values()
+    found = agent_templates([suite])
     return next(each for each in found if (each.stage, each.test.name) == (stage, test))
 
 

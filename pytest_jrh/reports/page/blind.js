@@ -135,7 +135,7 @@ const nextOpen = (row) => following(row, source.rows, isOpen);
 async function undo() {
   if (isOpen(view.row) && done.length) await open(rowsByKey.get(done.pop()));
   const row = view.row;
-  if (isOpen(row) || !(await tell(row, "withdraw", {}))) return;
+  if (isOpen(row) || !(await tell(row, "label", { label: null, withdrawn: true }))) return;
   await load();
   await open(rowsByKey.get(row.key));
   toast("Taken back.");
