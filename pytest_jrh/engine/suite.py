@@ -46,7 +46,7 @@ from pytest_jrh.judges.own_code import ADVICE_ON_CREDENTIALS, OwnCodeJudge, asks
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.judges.together import together
 from pytest_jrh.people import Grounds, grounds_of
-from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, read_people
 from pytest_jrh.recording.cassettes import cassettes_in
 from pytest_jrh.sources.slices import run_slices
@@ -444,7 +444,7 @@ class LoadedSuites:
             )
             self._refuse_shared_places(ready)
             # What cannot be read is said before any model is asked.
-            open_stores([ready.suite])
+            DecisionStore([ready.suite])
             self._ready[path] = ready
         return self._ready[path]
 

@@ -32,6 +32,7 @@ from pytest_jrh.people.decisions import (
     Decision,
     DecisionStore,
     TurnEdit,
+    Withdrawn,
     apply_decision,
     is_editable,
     with_edits,
@@ -205,15 +206,14 @@ def _reviewed(entry: ReviewCase, last: Decision | None) -> Reviewed:
 class ReviewBoard(Board):
     """The cases of a session on their way through review.
 
-    `stores` holds the decisions of each (suite, test); several may share a file. Keys of cases are
-    those of `ReviewCase`.
+    `store` holds what was decided about their suites. Keys of cases are those of `ReviewCase`.
     """
 
     task = "review"
 
-    def __init__(self, stores: Mapping[tuple[str, str], DecisionStore]) -> None:
+    def __init__(self, store: DecisionStore) -> None:
         super().__init__()
-        self._stores = stores
+        self._store = store
         self._final: dict[str, Decision] = {}
 
     def add(self, case: Case) -> None:
@@ -238,9 +238,8 @@ class ReviewBoard(Board):
         """
         entry = ReviewCase.of(case)
         with self._lock:
-            if self.finalized.is_set():
-                return _reviewed(entry, self._final.get(entry.case_id))
-            return self._decided(entry)
+            decisions = self._final if self.finalized.is_set() else self._store.decisions
+            return _reviewed(entry, decisions.get(entry.case_id))
 
     def finalize(self) -> None:
         """End the review: what is decided now is what the tests assert with.
@@ -251,8 +250,7 @@ class ReviewBoard(Board):
             if not self.finalized.is_set():
                 # All of them: an earlier run's decision also counts for a case that is not yet
                 # made.
-                for store in self._stores.values():
-                    self._final |= store.decisions
+                self._final = {**self._store.decisions}
             super().finalize()
 
     def decide(
@@ -350,15 +348,18 @@ class ReviewBoard(Board):
 
     def _keep(self, entry: ReviewCase, before: Decision, **changes: Any) -> Reviewed:
         """Change a decision, on the disk first; one that edits nothing is taken back."""
-        store, decision = self._store(entry), before.model_copy(update=changes)
+        decision, spec = before.model_copy(update=changes), entry.case.spec
+        stored = self._store.decisions.get(entry.case_id)
         if decision.action == "edited" and not decision.has_edits:
-            store.withdraw(entry.case_id)
-        elif decision != store.decisions.get(entry.case_id):
+            if stored is not None:
+                withdrawn = Withdrawn(case_id=entry.case_id, action="withdrawn")
+                self._store.append(spec, withdrawn)
+        elif decision != stored:
             if decision.has_edits:
                 edited = case_digest(with_edits(entry.case, decision))
                 digests = dict.fromkeys((*decision.edited_digests, edited))
                 decision = decision.model_copy(update={"edited_digests": tuple(digests)})
-            store.append(decision)
+            self._store.append(spec, decision)
         self._put(entry)
         return self.get(entry.key)
 
@@ -367,10 +368,7 @@ class ReviewBoard(Board):
         self._entries[entry.key] = replace(entry, version=self.version)
 
     def _decided(self, entry: ReviewCase) -> Reviewed:
-        return _reviewed(entry, self._store(entry).decisions.get(entry.case_id))
-
-    def _store(self, entry: ReviewCase) -> DecisionStore:
-        return self._stores[entry.case.spec.suite, entry.case.spec.test]
+        return _reviewed(entry, self._store.decisions.get(entry.case_id))
 
 
 def draw(digests: Iterable[str], size: int, labelled: Collection[str] = ()) -> frozenset[str]:

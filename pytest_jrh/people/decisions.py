@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments, with_words
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.cases import Case, Edit
+from pytest_jrh.core.cases import Case, CaseSpec, Edit
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.documents import Fields, Json, parsed_lines
+from pytest_jrh.core.documents import Json, parsed_lines
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
@@ -91,7 +91,7 @@ class Decision(StrictModel):
         return bool(self.turns) or self.expected is not None
 
 
-class _Withdrawn(StrictModel):
+class Withdrawn(StrictModel):
     """The line that takes a decision back."""
 
     case_id: str
@@ -99,61 +99,42 @@ class _Withdrawn(StrictModel):
 
 
 class DecisionStore:
-    """The decisions of one file, one a line; of several about a case the last one counts.
+    """The decisions about the cases of suites, one a line of the file in the folder of their test;
+    of several about a case the last one counts.
 
     Loading raises `InputError` for a line that is no decision; a last line that a killed process
     left unfinished is ignored, and replaced by the next decision. `redactor` takes secrets out of
     what people type. Of several threads one at a time may use it.
     """
 
-    def __init__(self, path: Path, redactor: Redactor = NO_SECRETS) -> None:
-        self._path = path
+    def __init__(self, suites: Iterable[Suite], redactor: Redactor = NO_SECRETS) -> None:
         self._redactor = redactor
+        self._paths: dict[tuple[str, str], Path] = {}
+        for suite in suites:
+            for test in suite.tests:
+                self._paths[suite.name, test.name] = decisions_path(test.output_dir)
         # The last one about each case, whichever version of it it was about.
         self.decisions: dict[str, Decision] = {}
-        for _, decision in parsed_lines(path, _parsed, "this line is not a decision", _ANEW):
-            if isinstance(decision, Decision):
-                self.decisions[decision.case_id] = decision
-            else:
-                self.decisions.pop(decision.case_id, None)
+        for path in dict.fromkeys(self._paths.values()):
+            for _, line in parsed_lines(path, _parsed, "this line is not a decision", _ANEW):
+                self._take(line)
 
-    def append(self, decision: Decision) -> None:
-        """Put a decision on the disk before it counts.
+    def append(self, spec: CaseSpec, decision: Decision | Withdrawn) -> None:
+        """Put a decision about the case of a spec on the disk before it counts.
 
         Raises `OSError` as it comes.
         """
         record = storable(decision.model_dump(mode="json", exclude_defaults=True))[0]
         clean = self._redactor.value(record)
-        stored = Decision.model_validate(clean, strict=False)
-        self._append(clean)
-        self.decisions[stored.case_id] = stored
+        line = encoded(json.dumps(clean, ensure_ascii=False))
+        append_line(self._paths[spec.suite, spec.test], line)
+        self._take(type(decision).model_validate(clean, strict=False))
 
-    def withdraw(self, case_id: str) -> None:
-        """Take the decision about a case back; nothing is written where there is none."""
-        if case_id in self.decisions:
-            self._append({"case_id": case_id, "action": "withdrawn"})
-            del self.decisions[case_id]
-
-    def _append(self, record: Fields) -> None:
-        append_line(self._path, encoded(json.dumps(record, ensure_ascii=False)))
-
-
-def open_stores(
-    suites: Sequence[Suite], redactor: Redactor = NO_SECRETS
-) -> dict[tuple[str, str], DecisionStore]:
-    """Open the decisions of every (suite, test); tests that share a folder share a store.
-
-    Raises `InputError` for a line that is no decision.
-    """
-    files = {}
-    stores = {}
-    for suite in suites:
-        for test in suite.tests:
-            path = decisions_path(test.output_dir)
-            if path not in files:
-                files[path] = DecisionStore(path, redactor)
-            stores[suite.name, test.name] = files[path]
-    return stores
+    def _take(self, line: Decision | Withdrawn) -> None:
+        if isinstance(line, Decision):
+            self.decisions[line.case_id] = line
+        else:
+            self.decisions.pop(line.case_id, None)
 
 
 def apply_decision(case: Case, decision: Decision | None) -> Case:
@@ -252,8 +233,8 @@ def is_editable(messages: Sequence[Message], index: int) -> bool:
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
 
 
-def _parsed(line: bytes) -> Decision | _Withdrawn:
+def _parsed(line: bytes) -> Decision | Withdrawn:
     if b'"withdrawn"' in line:
         with contextlib.suppress(ValidationError):
-            return _Withdrawn.model_validate_json(line)
+            return Withdrawn.model_validate_json(line)
     return Decision.model_validate_json(line)

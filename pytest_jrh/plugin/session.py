@@ -33,7 +33,7 @@ from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
 from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk
-from pytest_jrh.people.decisions import has_decisions, open_stores
+from pytest_jrh.people.decisions import DecisionStore, has_decisions
 from pytest_jrh.people.labels import PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.case_facts import FailureText, disagreement_text, unscored_text
@@ -371,7 +371,7 @@ class Reviewing:
             obeying |= self._on_page
         if not obeying and self._labels is None:
             return None
-        board = ReviewBoard(open_stores(suites, self._session.redactor))
+        board = ReviewBoard(DecisionStore(suites, self._session.redactor))
         page = self._labels or board
         return ReviewDesk(board, page, frozenset(obeying), self._on_page)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.people.board import ReviewBoard
-from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.review import Deciding, Labelling
 from pytest_jrh.review.serving import ReviewServer, serve
 from tests.browser.material import review_suite
@@ -78,7 +78,7 @@ class Sessions(Opened):
         """Start a session of the suite `refunds`, and of others with these names."""
         suite = review_suite(self.folder)
         suites = [suite, *(replace(suite, name=name) for name in others)]
-        board = ReviewBoard(open_stores(suites))
+        board = ReviewBoard(DecisionStore(suites))
         return Session(suite, board, self.serve(Deciding(board, suites)))
 
     def page(self, session: Session, **look: Any) -> Any:

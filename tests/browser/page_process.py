@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.people.board import ReviewBoard
-from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import read_people
 from pytest_jrh.review import Deciding, Labelling
 from pytest_jrh.review.serving import serve
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def decide(folder: Path) -> Page:
     suite = review_suite(folder)
-    board = ReviewBoard(open_stores([suite]))
+    board = ReviewBoard(DecisionStore([suite]))
     for number in range(4):
         board.add(made_case(number))
     return Deciding(board, [suite])

@@ -6,7 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.people.decisions import DecisionStore, decisions_path
+from pytest_jrh.people.decisions import DecisionStore
 from tests.browser.material import made_case
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def wait_saved(page: Any) -> None:
 
 def decided(session: Session) -> list[tuple[str, str]]:
     """What is on the disk: the decision and its note, by case."""
-    store = DecisionStore(decisions_path(session.suite.tests[0].output_dir))
+    store = DecisionStore([session.suite])
     ids = [one.entry.case_id for one in session.board.changes()[1]]
     return [
         (found.action, found.note) for case_id in ids if (found := store.decisions.get(case_id))

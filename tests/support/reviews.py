@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.core.cases import Case
+from pytest_jrh.core.files import append_line
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.people.board import ReviewBoard
 from pytest_jrh.people.decisions import (
     Action,
     Decision,
-    DecisionStore,
     TurnEdit,
     apply_decision,
     decisions_path,
@@ -57,7 +57,8 @@ def decide(
         decision = decision.model_copy(
             update={"edited_digests": (case_digest(with_edits(case, decision)),)}
         )
-    DecisionStore(decisions_path(output_dir)).append(decision)
+    line = decision.model_dump_json(exclude_defaults=True)
+    append_line(decisions_path(output_dir), line.encode())
 
 
 def as_reviewed(board: ReviewBoard, case: Case) -> Case:

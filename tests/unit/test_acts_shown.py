@@ -17,7 +17,7 @@ from pytest_jrh.people.decisions import (
     Decision,
     DecisionStore,
     TurnEdit,
-    open_stores,
+    decisions_path,
     with_edits,
 )
 from pytest_jrh.reports.case_facts import shown_edits
@@ -51,7 +51,7 @@ def decision(*turns: TurnEdit) -> Decision:
 
 @pytest.fixture
 def board(tmp_path: Path) -> ReviewBoard:
-    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board = ReviewBoard(DecisionStore([make_suite(tmp_path)]))
     board.add(CASE)
     return board
 
@@ -94,14 +94,15 @@ def test_a_stored_case_that_is_edited_again_has_an_edit_more() -> None:
 
 
 def test_a_decision_about_a_call_is_kept_without_secrets(tmp_path: Path) -> None:
-    path = tmp_path / "decisions.jsonl"
-    store = DecisionStore(path, Redactor(["s3cret"]))
+    suite = make_suite(tmp_path)
+    store = DecisionStore([suite], Redactor(["s3cret"]))
     secret = CallEdit(tool="s3cret", arguments={"key": ["s3cret"], "s3cret": 1}, result="s3cret")
-    store.append(decision(TurnEdit(message_index=1, content="", calls=(secret,))))
-    (turn,) = DecisionStore(path).decisions["id"].turns
+    store.append(CASE.spec, decision(TurnEdit(message_index=1, content="", calls=(secret,))))
+    (turn,) = DecisionStore([suite]).decisions["id"].turns
     arguments = {"key": [REDACTED], REDACTED: 1}
     assert turn.calls == (CallEdit(tool=REDACTED, arguments=arguments, result=REDACTED),)
-    store.append(decision(TurnEdit(message_index=1, content="so")))
+    store.append(CASE.spec, decision(TurnEdit(message_index=1, content="so")))
+    path = decisions_path(suite.tests[0].output_dir)
     assert b"calls" not in path.read_bytes().splitlines()[-1]
 
 
@@ -156,7 +157,7 @@ def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
 
 def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
     case = hostile_act_case(2_000)
-    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board = ReviewBoard(DecisionStore([make_suite(tmp_path)]))
     board.add(case)
     [call] = case.messages[1]["tool_calls"]
     arguments = deepcopy(call["arguments"])

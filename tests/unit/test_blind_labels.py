@@ -18,7 +18,7 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk, draw, in_order
-from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import labels_path, read_people
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import PageRequest, reply
@@ -326,8 +326,8 @@ def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged
 ) -> None:
     suite = blind_suite(tmp_path)
     cases = [confirmed(0), confirmed(1), confirmed(2)]
-    stores = open_stores([suite])
-    reviewed = ReviewBoard(stores)
+    store = DecisionStore([suite])
+    reviewed = ReviewBoard(store)
     for case in cases:
         reviewed.add(case)
     out, changed, _ = (one.entry for one in reviewed.changes()[1])
@@ -335,7 +335,7 @@ def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged
     reviewed.edit_turn(changed.key, changed.digest, 4, "A text of a person.")
     board = labelling(suite, [])
     on_page = frozenset({suite.name})
-    desk = ReviewDesk(ReviewBoard(stores), board, on_page, on_page)
+    desk = ReviewDesk(ReviewBoard(store), board, on_page, on_page)
     lost = [rejected(3), rejected(4)]
     desk.announce(case.spec for case in (*cases, *lost))
     probe = replace(cases[2], spec=replace(cases[2].spec, test="position", variant="x"))

@@ -19,7 +19,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.people.board import ReviewBoard
-from pytest_jrh.people.decisions import open_stores
+from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.review import Deciding, serving
 from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
@@ -52,7 +52,7 @@ class Page:
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Page]:
     suite = review_suite(tmp_path)
-    board = ReviewBoard(open_stores([suite]))
+    board = ReviewBoard(DecisionStore([suite]))
     board.add(made_case())
     server = serve(Deciding(board, [suite]), port=0)
     try:
@@ -252,7 +252,7 @@ def test_what_cannot_be_decided_is_refused_and_decides_nothing(
 
 def test_what_people_said_blind_stands_beside_what_was_said(tmp_path: Path) -> None:
     suite = review_suite(tmp_path)
-    board = ReviewBoard(open_stores([suite]))
+    board = ReviewBoard(DecisionStore([suite]))
     board.add(made_case(0))
     board.set_verdicts(made_case(0), (Verdict(0, "kept to it"),))
     digest = board.changes()[1][0].entry.digest
@@ -290,7 +290,7 @@ def test_a_browser_is_told_what_is_there_and_what_changes(page: Page) -> None:
 
 
 def test_a_taken_port_is_passed_over_and_only_loopback_is_served(page: Page) -> None:
-    other = serve(Deciding(ReviewBoard({}), []), port=page.server.port)
+    other = serve(Deciding(ReviewBoard(DecisionStore([])), []), port=page.server.port)
     try:
         assert other.port != page.server.port
         assert other.url.startswith(f"http://127.0.0.1:{other.port}/?token=")
@@ -319,5 +319,5 @@ def test_stopping_ends_open_streams_and_frees_the_port(page: Page) -> None:
 def test_without_the_extra_a_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "find_spec", lambda _name: None)
     with pytest.raises(InputError, match="starlette and uvicorn") as refused:
-        serve(Deciding(ReviewBoard({}), []), port=0)
+        serve(Deciding(ReviewBoard(DecisionStore([])), []), port=0)
     assert "pip install 'pytest-jrh[review]'" in str(refused.value)

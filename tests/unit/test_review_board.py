@@ -16,7 +16,7 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import ReviewBoard, ReviewDesk, Reviewed
-from pytest_jrh.people.decisions import DecisionStore, decisions_path, open_stores
+from pytest_jrh.people.decisions import DecisionStore, decisions_path
 from pytest_jrh.reports.rand_files import result_row
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_result, make_spec, make_suite
@@ -27,11 +27,7 @@ OTHER = make_case(make_spec(suite="other"))
 
 
 def board_in(folder: Path) -> ReviewBoard:
-    stores = {
-        ("refunds", "agent_perturbation"): DecisionStore(decisions_path(folder / "negatives")),
-        ("refunds", "agent_positives"): DecisionStore(decisions_path(folder / "positives")),
-    }
-    return ReviewBoard(stores)
+    return ReviewBoard(DecisionStore([make_suite(folder)]))
 
 
 @pytest.fixture
@@ -56,10 +52,8 @@ def test_decisions_of_each_test_go_to_its_own_folder(tmp_path: Path) -> None:
     board.add(make_case(make_spec(test="agent_positives")))
     for one in board.changes()[1]:
         board.decide(one.entry.key, one.entry.digest, "accepted")
-    assert all(
-        len(DecisionStore(decisions_path(tmp_path / name)).decisions) == 1
-        for name in ("negatives", "positives")
-    )
+    for test in make_suite(tmp_path).tests:
+        assert decisions_path(test.output_dir).read_bytes().count(b"\n") == 1
 
 
 def test_an_edit_decides_and_accepting_keeps_it(board: ReviewBoard) -> None:
@@ -96,7 +90,7 @@ def test_an_edit_that_is_undone_leaves_the_case_undecided(
     board.set_label(key, digest, 0)
     board.set_label(key, digest, 1)
     assert board.edit_turn(key, digest, 3, None).decision is None
-    assert len(DecisionStore(decisions_path(tmp_path / "negatives")).decisions) == 0
+    assert len(DecisionStore([make_suite(tmp_path)]).decisions) == 0
 
 
 def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
@@ -162,15 +156,14 @@ def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert board.progress().done == 40
-    assert len(DecisionStore(decisions_path(tmp_path / "negatives")).decisions) == 40
+    assert len(DecisionStore([make_suite(tmp_path)]).decisions) == 40
 
 
 def test_a_disk_that_refuses_leaves_the_decision_as_it_was(tmp_path: Path) -> None:
-    store = DecisionStore(decisions_path(tmp_path / "negatives"))
-    board = ReviewBoard({("refunds", "agent_perturbation"): store})
+    board = board_in(tmp_path)
     board.add(replace(make_case()))
-    (tmp_path / "negatives").write_text("a file where the folder should be")
-    with pytest.raises(OSError, match="negatives"):
+    (tmp_path / "cases").write_text("a file where the folder should be")
+    with pytest.raises(OSError, match="cases"):
         board.decide(*key_of(board), "accepted")
     assert first(board).decision is None
 
@@ -211,7 +204,7 @@ def desk(tmp_path: Path) -> ReviewDesk:
     """The suite `refunds` is on the page, `other` is not, and nobody has ever decided about its
     cases."""
     suites = [make_suite(tmp_path), make_suite(tmp_path / "other", name="other")]
-    board = ReviewBoard(open_stores(suites))
+    board = ReviewBoard(DecisionStore(suites))
     return ReviewDesk(board, board, frozenset({"refunds"}), frozenset({"refunds"}))
 
 

@@ -8,19 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.people.decisions import (
     Decision,
     DecisionStore,
     TurnEdit,
+    Withdrawn,
     apply_decision,
     decisions_path,
-    open_stores,
 )
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_suite
 
 CASE = make_case()
+SPEC = CASE.spec
 DIGEST = case_digest(CASE)
 EDIT = TurnEdit(message_index=3, content="I may have refunded it.")
 
@@ -34,38 +36,41 @@ def decision(
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return decisions_path(tmp_path)
+def suite(tmp_path: Path) -> Suite:
+    return make_suite(tmp_path)
 
 
-def test_tests_that_share_a_folder_share_their_decisions(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+@pytest.fixture
+def path(suite: Suite) -> Path:
+    return decisions_path(suite.tests[0].output_dir)
+
+
+def test_tests_that_share_a_folder_share_their_decisions(suite: Suite, tmp_path: Path) -> None:
     together = replace(
         suite, tests=tuple(replace(test, output_dir=tmp_path) for test in suite.tests)
     )
-    stores = open_stores([together, replace(together, name="other")], Redactor(["why"]))
-    stores["other", "agent_positives"].append(decision(note="why"))
-    found = stores[suite.name, "agent_perturbation"].decisions.get("s::t::r::run[e1]")
-    assert found == decision(note="[REDACTED]")
-    assert len({id(store) for store in open_stores([suite]).values()}) == 2
+    store = DecisionStore([together, replace(together, name="other")], Redactor(["why"]))
+    store.append(replace(SPEC, suite="other", test="agent_positives"), decision(note="why"))
+    for suites in ([together], [together, replace(together, name="other")]):
+        assert [*DecisionStore(suites).decisions.values()] == [decision(note="[REDACTED]")]
+    assert DecisionStore([suite]).decisions == {}
 
 
-def test_the_last_decision_about_a_case_wins(path: Path) -> None:
-    store = DecisionStore(path)
+def test_the_last_decision_about_a_case_wins(suite: Suite) -> None:
+    store = DecisionStore([suite])
     for action in ("accepted", "rejected", "accepted"):
-        store.append(decision(action))
-    store.append(decision("rejected", case_id="another"))
-    loaded = DecisionStore(path).decisions
+        store.append(SPEC, decision(action))
+    store.append(SPEC, decision("rejected", case_id="another"))
+    loaded = DecisionStore([suite]).decisions
     actions = {case_id: one.action for case_id, one in loaded.items()}
     assert actions == {"s::t::r::run[e1]": "accepted", "another": "rejected"}
 
 
-def test_a_withdrawn_decision_is_none_also_after_a_restart(path: Path) -> None:
-    store = DecisionStore(path)
-    store.append(decision())
-    store.withdraw("s::t::r::run[e1]")
-    store.withdraw("never decided")
-    assert (store.decisions, DecisionStore(path).decisions) == ({}, {})
+def test_a_withdrawn_decision_is_none_also_after_a_restart(suite: Suite, path: Path) -> None:
+    store = DecisionStore([suite])
+    store.append(SPEC, decision())
+    store.append(SPEC, Withdrawn(case_id="s::t::r::run[e1]", action="withdrawn"))
+    assert (store.decisions, DecisionStore([suite]).decisions) == ({}, {})
     assert path.read_bytes().count(b"\n") == 2
 
 
@@ -73,31 +78,31 @@ def test_a_withdrawn_decision_is_none_also_after_a_restart(path: Path) -> None:
     "torn", [b'{"case_id": "x", "case_digest": "d", "action": "acc\xc3', b"\x00\x00"]
 )
 def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(
-    path: Path, torn: bytes
+    suite: Suite, path: Path, torn: bytes
 ) -> None:
-    DecisionStore(path).append(decision())
+    DecisionStore([suite]).append(SPEC, decision())
     with path.open("ab") as file:
         file.write(torn)
-    store = DecisionStore(path)
+    store = DecisionStore([suite])
     assert len(store.decisions) == 1
-    store.append(decision("rejected", case_id="next"))
+    store.append(SPEC, decision("rejected", case_id="next"))
     # A last line that lacks its newline alone is whole.
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert len(DecisionStore(path).decisions) == 2
+    assert len(DecisionStore([suite]).decisions) == 2
     assert all(json.loads(line) for line in path.read_bytes().splitlines())
 
 
-def test_what_people_type_is_redacted_and_made_storable(path: Path) -> None:
-    store = DecisionStore(path, Redactor(["sk-secret"]))
+def test_what_people_type_is_redacted_and_made_storable(suite: Suite, path: Path) -> None:
+    store = DecisionStore([suite], Redactor(["sk-secret"]))
     turns = (TurnEdit(message_index=3, content="key sk-secret \x00\ud800"),)
-    store.append(decision("edited", turns=turns, note="sk-secret"))
+    store.append(SPEC, decision("edited", turns=turns, note="sk-secret"))
     [stored] = store.decisions.values()
     assert (stored.turns[0].content, stored.note) == (
         "key [REDACTED] \N{REPLACEMENT CHARACTER}",
         "[REDACTED]",
     )
     assert b"sk-secret" not in path.read_bytes()
-    assert DecisionStore(path).decisions.get(stored.case_id) == stored
+    assert DecisionStore([suite]).decisions.get(stored.case_id) == stored
 
 
 def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> None:
