@@ -12,6 +12,7 @@ import hmac
 import secrets
 import threading
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -37,7 +38,7 @@ from pytest_jrh.people.decisions import (
     is_editable,
     with_edits,
 )
-from pytest_jrh.people.labels import PersonLabel, WriteLabel, add_label
+from pytest_jrh.people.labels import PersonLabel, WriteLabel
 from pytest_jrh.store.records import case_digest
 
 SECONDS_BETWEEN_LOOKS = 0.1
@@ -176,8 +177,8 @@ class Reviewed:
     """A case with what was decided; `void` is a decision about another version of it."""
 
     entry: ReviewCase
-    decision: Decision | None
-    void: Decision | None
+    decision: Decision | None = None
+    void: Decision | None = None
 
     @property
     def case(self) -> Case:
@@ -197,10 +198,10 @@ class Reviewed:
 def _reviewed(entry: ReviewCase, last: Decision | None) -> Reviewed:
     """A case with the last decision about any version of it."""
     if entry.rejected or last is None:
-        return Reviewed(entry, None, None)
+        return Reviewed(entry)
     if entry.digest in (last.case_digest, *last.edited_digests):
-        return Reviewed(entry, last, None)
-    return Reviewed(entry, None, last)
+        return Reviewed(entry, last)
+    return Reviewed(entry, void=last)
 
 
 class ReviewBoard(Board):
@@ -480,7 +481,7 @@ class LabelBoard(Board):
     def __init__(
         self,
         settings: Mapping[str, BlindSection],
-        people: Iterable[PersonLabel],
+        people: Collection[PersonLabel],
         write: WriteLabel,
         *,
         redact: Callable[[str], str],
@@ -491,13 +492,13 @@ class LabelBoard(Board):
         self._write = write
         self._redact = redact
         self.reviewer = reviewer
-        # What people said of each case, by the case's digest; see `add_label`.
-        self._labels: dict[str, list[PersonLabel]] = {}
-        # What was labelled in an earlier session is in a report of it.
-        self._reported: set[tuple[str, str]] = set()
+        # What each person said last of each case, by the case's digest and the name.
+        self._last: defaultdict[str, dict[str, PersonLabel]] = defaultdict(dict)
         for label in people:
-            self._count(label)
-            self._reported.add((label.case_digest, label.reviewer))
+            self._last[label.case_digest][label.reviewer] = label
+        # What was labelled in an earlier session is in a report of it.
+        self._reported = {(label.case_digest, label.reviewer) for label in people}
+        self._labelled_blind = {label.case_digest for label in people if label.blind}
         # Keys are hashed with a secret: whoever can compute a digest would find the case by it.
         self._secret = secrets.token_bytes(32)
         self._drawn: set[str] = set()
@@ -607,23 +608,12 @@ class LabelBoard(Board):
         note = self._redact(storable(note.strip())[0])
         person_label = PersonLabel(entry.digest, name, label, note=note, **flags)
         self._write(entry.case, person_label)
-        self._count(person_label)
+        self._last[entry.digest][name] = person_label
         self.version += 1
-
-    def _count(self, label: PersonLabel) -> None:
-        add_label(self._labels.setdefault(label.case_digest, []), label)
-
-    def _last(self, digest: str) -> dict[str, PersonLabel]:
-        """What each person said last of a case, by the name."""
-        return {label.reviewer: label for label in self._labels.get(digest, ())}
 
     def _is_labelled(self, digest: str) -> bool:
         """Whether anybody has labelled a case."""
-        return not all(label.withdrawn for label in self._last(digest).values())
-
-    def _has_blind(self, digest: str) -> bool:
-        """Whether anybody has labelled a case blind."""
-        return any(label.blind for label in self._labels.get(digest, ()))
+        return not all(label.withdrawn for label in self._last[digest].values())
 
     def _shown_and_done(self) -> tuple[int, int]:
         return len(self._drawn), sum(map(self._is_labelled, self._drawn))
@@ -637,12 +627,11 @@ class LabelBoard(Board):
             settings = self._settings[suite]
             rejected = {entry.digest for entry in entries if entry.rejected}
             judged = {entry.digest for entry in entries} - rejected
-            labelled = frozenset(filter(self._has_blind, judged | rejected))
             of_rejected = settings.sample
             if judged:
                 of_rejected = round(len(rejected) * min(1.0, settings.sample / len(judged)))
-            drawn = draw(judged, settings.sample, labelled)
-            drawn |= draw(rejected, of_rejected, labelled)
+            drawn = draw(judged, settings.sample, self._labelled_blind)
+            drawn |= draw(rejected, of_rejected, self._labelled_blind)
             number_shared = round(settings.overlap * len(drawn))
             self._shared.update(_ranked(drawn, "overlap")[:number_shared])
             self._drawn |= drawn
@@ -657,7 +646,7 @@ class LabelBoard(Board):
                 key=self._key(name, digest),
                 number=number,
                 entry=self._entries[digest],
-                label=self._last(digest).get(name),
+                label=self._last[digest].get(name),
                 is_blind=not has_finished and (digest, name) not in self._reported,
             )
 

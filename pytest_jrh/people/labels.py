@@ -532,18 +532,11 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
             if label.label is not None and label.label not in answers:
                 message = f"is no answer; must be {listed(map(str, answers.values()))}, or null"
                 raise InputError(message, str(path), number, "label")
-            add_label(labels, label)
+            if label.withdrawn:
+                person = label.case_digest, label.reviewer
+                labels = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
+            labels.append(label)
     return tuple(labels)
-
-
-def add_label(labels: list[PersonLabel], label: PersonLabel) -> None:
-    """Add a label to earlier ones; one that is withdrawn removes what the same person said of the
-    case before.
-    """
-    if label.withdrawn:
-        person = label.case_digest, label.reviewer
-        labels[:] = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
-    labels.append(label)
 
 
 WriteLabel: TypeAlias = Callable[[Case, PersonLabel], None]
