@@ -586,6 +586,7 @@ class LabelTable:
         weights: Mapping[LabelKey, str] = MappingProxyType({}),
     ) -> None:
         self.path, self._split, self._weights = path, split, weights
+        self._settles = split == SETTLED
         self._cases = {case.spec.label_key: case for case in cases}
 
     def rows(self) -> list[LabelRow]:
@@ -604,7 +605,7 @@ class LabelTable:
         labels = []
         for row in self.rows():
             case = self.case_of(row)
-            if case is None or not self._is_of_split(row):
+            if case is None or row.is_settled != self._settles:
                 continue
             label = None
             # A word that is no label is kept as it is, and stands for one who cannot tell.
@@ -655,11 +656,11 @@ class LabelTable:
             for row in self.rows():
                 of_row = self.case_of(row)
                 # Whoever settles a case again settles it for all.
-                is_for_all = self._split == SETTLED and not label.withdrawn
+                is_for_all = self._settles and not label.withdrawn
                 is_own = is_for_all or row.annotator == label.reviewer
                 if of_row == case:
                     weight = weight or row.weight
-                    if is_own and self._is_of_split(row):
+                    if is_own and row.is_settled == self._settles:
                         split = row.split
                         continue
                 known = row.weight
@@ -692,9 +693,6 @@ class LabelTable:
                 )
             else:
                 self.path.unlink(missing_ok=True)
-
-    def _is_of_split(self, row: LabelRow) -> bool:
-        return row.is_settled == (self._split == SETTLED)
 
     def case_of(self, row: LabelRow) -> Case | None:
         """The case that a row is about. With another text, or asked otherwise, it is another case;

@@ -149,12 +149,11 @@ class CaseItem(pytest.Item):
         session = self.config.stash[SESSION]
         result = self.result = session.result(self.spec)
         self.failure = session.failure(result)
+        self._tell(result)
         if result.outcome == "no_case":
-            self._tell(result)
             reason = log_line(no_verdict_text(result.why))
             raise pytest.skip.Exception(reason, _use_item_location=True)
         if self.failure is not None and result.outcome in UNSCORED:
-            self._tell(result)
             # Without `pytrace` pytest formats no traceback, which would be prose's loss, and its
             # parsing of the source upsets a Python that imports in the engine's thread.
             raise pytest.fail.Exception(self.failure.whole, pytrace=False)
@@ -163,7 +162,6 @@ class CaseItem(pytest.Item):
         """Compare the verdict with the case's label."""
         result = self.result
         assert result is not None
-        self._tell(result)
         if result.outcome in ("agree", *UNCOMPARED):
             return
         reason = self.config.stash[SESSION].baseline.tolerated(result, self.ready.suite.gate)

@@ -12,16 +12,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands, Suite
-from pytest_jrh.core.calls import Complete, Progress, StageModel
+from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.foreign_code import Printed
@@ -96,6 +95,8 @@ class SuiteSession:
         self._token = session_token(config)
         self.handover = Handover(self._token, self.redactor)
         self.engine: Engine | None = None
+        # When the engine was started, and when it was last said how far it is.
+        self.started = self._said = 0.0
         self._abandoned = False
         self.workers_notices: list[str] = []
         self._parent = os.getppid()
@@ -133,7 +134,23 @@ class SuiteSession:
             engine.wait(spec, self._say_progress)
 
     def _say_progress(self) -> None:
-        self.progress_line.draw(self._running().progress)
+        seconds = time.monotonic() - self.started
+        self.say(progress_line(self._running().progress, seconds, _WIDTH))
+
+    def say(self, text: str) -> None:
+        """Write a line of text, if it is time to; not with `-q`, in an xdist worker and without
+        pytest's terminal.
+        """
+        terminal: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+        is_heard = terminal is not None and not self.is_worker and self.config.option.verbose >= 0
+        time_now = time.monotonic()
+        if is_heard and time_now - self._said >= INTERVAL:
+            self._said = time_now
+            # While an item runs, what goes to the terminal is captured too.
+            with uncaptured(self.config):
+                terminal.ensure_newline()
+                terminal.write_line(text)
+                terminal.flush()
 
     def result(self, spec: CaseSpec) -> CaseResult:
         """The result of a case, which is waited for."""
@@ -162,16 +179,6 @@ class SuiteSession:
             column=column,
         )
 
-    @cached_property
-    def progress_line(self) -> ProgressLine:
-        """The progress line of this process, which says nothing with `-q`, in an xdist worker and
-        without pytest's terminal.
-        """
-        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if self.is_worker or self.config.option.verbose < 0:
-            reporter = None
-        return ProgressLine(reporter)
-
     def check_budget(self) -> None:
         """Refuse a limit in dollars over models of which no price is known."""
         limit = self.options.max_cost
@@ -197,6 +204,7 @@ class SuiteSession:
 
     def _running(self) -> Engine:
         if self.engine is None:
+            self.started = self._said = time.monotonic()
             options = self.options
             self.check_budget()
             workers = max(ready.suite.config.recording.max_workers for ready in self.suites)
@@ -259,31 +267,6 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 _WIDTH = 200
 INTERVAL = 30.0
 """Seconds between two lines about how far a session is."""
-
-
-@dataclass
-class ProgressLine:
-    """Writes a line every `INTERVAL` seconds while pytest waits."""
-
-    reporter: pytest.TerminalReporter | None
-    started: float = field(default_factory=time.monotonic)
-    last: float = field(default_factory=time.monotonic)
-
-    def draw(self, progress: Progress) -> None:
-        """Say how far the session is, if it is time to."""
-        self.say(progress_line(progress, time.monotonic() - self.started, _WIDTH))
-
-    def say(self, text: str) -> None:
-        """Write a line of text, if it is time to."""
-        time_now = time.monotonic()
-        if self.reporter is None or time_now - self.last < INTERVAL:
-            return
-        self.last = time_now
-        # While an item runs, what goes to the terminal is captured too.
-        with uncaptured(self.reporter.config):
-            self.reporter.ensure_newline()
-            self.reporter.write_line(text)
-            self.reporter.flush()
 
 
 class Reviewing:
@@ -379,15 +362,15 @@ class Reviewing:
         """Wait for the page's end before the first item, so that people's time counts for none."""
         if self._server is None or self.desk is None:
             return
-        board, line = self.desk.page, self._session.progress_line
+        board = self.desk.page
         try:
             while not board.finalized.wait(_SECONDS_BETWEEN_LOOKS):
                 if board.progress().is_empty:
                     return
-                line.say(board.line())
+                self._session.say(board.line())
         finally:
             # The time that the cases take shows in what follows.
-            line.started = time.monotonic()
+            self._session.started = time.monotonic()
         if self._labels is not None:
             try:
                 self._session.suites.read_people_again()

@@ -160,14 +160,15 @@ class Guard:
     def __init__(self, app: ASGIApp, *, token: str, port: int, policy: str) -> None:
         self._app = app
         self._token = token
-        headers = {**_HEADERS, "content-security-policy": f"{policy}; frame-ancestors 'none'"}
-        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        policy = f"{policy}; frame-ancestors 'none'"
+        self._headers = {**_HEADERS, "content-security-policy": policy}
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
         # Cookies are shared by all ports of a host, sessions are not.
         self._cookie = f"jrh_review_{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.datastructures import MutableHeaders
         from starlette.requests import Request
         from starlette.responses import HTMLResponse, PlainTextResponse
 
@@ -190,7 +191,7 @@ class Guard:
 
         async def send_with_headers(event: Message) -> None:
             if event["type"] == "http.response.start":
-                event = {**event, "headers": [*event.get("headers", ()), *self._headers]}
+                MutableHeaders(scope=event).update(self._headers)
             await send(event)
 
         await (answer or self._app)(scope, receive, send_with_headers)

@@ -33,7 +33,7 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
 
 def test_there_is_no_line_of_progress_without_pytests_terminal(pytester: pytest.Pytester) -> None:
     session = SuiteSession(pytester.parseconfigure("-p", "no:terminal"), Options())
-    assert session.progress_line.reporter is None
+    session.say("a line")
 
 
 def test_a_session_without_suites_pays_for_nothing(tmp_path: Path) -> None:
