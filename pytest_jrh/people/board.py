@@ -34,7 +34,6 @@ from pytest_jrh.people.decisions import (
     DecisionStore,
     TurnEdit,
     Withdrawn,
-    apply_decision,
     is_editable,
     with_edits,
 )
@@ -712,7 +711,12 @@ class ReviewDesk:
 
     def as_decided(self, case: Case) -> Case:
         """Give the case as people decided; raises `NoVerdictCase` where they rejected it."""
-        return apply_decision(case, self.decision(case)[1])
+        _, decision = self.decision(case)
+        if decision is None:
+            return case
+        if decision.action == "rejected":
+            raise NoVerdictCase("rejected_in_review", decision.note)
+        return with_edits(case, decision)
 
     def _shows(self, spec: CaseSpec) -> bool:
         # A probe's case is another one changed, which is shown in its place.

@@ -16,7 +16,6 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import Case, CaseSpec, Edit
 from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import Json, parsed_lines
-from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.runs import Message
@@ -137,22 +136,9 @@ class DecisionStore:
             self.decisions.pop(line.case_id, None)
 
 
-def apply_decision(case: Case, decision: Decision | None) -> Case:
-    """Give the case as it was decided: as made where nobody decided, with a person's edits where
-    there are some.
-
-    The caller has made sure that the decision is about this case. Raises
-    `NoVerdictCase` where it was rejected. Doing it twice changes nothing more.
-    """
-    if decision is None:
-        return case
-    if decision.action == "rejected":
-        raise NoVerdictCase("rejected_in_review", decision.note)
-    return with_edits(case, decision)
-
-
 def with_edits(case: Case, decision: Decision) -> Case:
-    """Give the case with the turns and the label of a decision, whatever its action.
+    """Give the case with the turns and the label of a decision, whatever its action. The caller has
+    made sure that the decision is about this case; doing it twice changes nothing more.
 
     Each changed turn becomes an `Edit` of the outcome, so that every report shows it.
     """

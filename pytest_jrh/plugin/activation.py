@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from _pytest.warnings import catch_warnings_for_item
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
-from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.foreign_code import printing_kept
@@ -128,7 +127,7 @@ class _SuiteHooks(SuiteSession):
         stopped = session.testsfailed and not options.continue_on_collection_errors
         if options.collectonly or stopped:
             return None
-        specs = _specs(session.items)
+        specs = [item.spec for item in session.items if isinstance(item, CaseItem)]
         if self.is_worker:
             return None
         if self.options.plan:
@@ -152,7 +151,7 @@ class _SuiteHooks(SuiteSession):
     ) -> Generator[None, object, object]:
         """Wait for the item's case before its time begins; a worker starts it and the next."""
         if self.is_worker:
-            self.start(_specs(filter(None, (item, nextitem))))
+            self.start([one.spec for one in (item, nextitem) if isinstance(one, CaseItem)])
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
             self.wait(item.spec)
         result = yield
@@ -314,7 +313,3 @@ def current_test_hidden() -> Iterator[None]:
         yield
     finally:
         environ.__iter__ = all_names
-
-
-def _specs(items: Iterable[pytest.Item]) -> list[CaseSpec]:
-    return [item.spec for item in items if isinstance(item, CaseItem)]

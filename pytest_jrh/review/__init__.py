@@ -321,7 +321,7 @@ class Deciding:
 
     def _finish(self, _: PageRequest) -> object:
         self.board.finalize()
-        return asdict(self.board.progress())
+        return {}
 
     def _list_templates(self, _: PageRequest) -> object:
         templates = enumerate(self._templates)
@@ -469,9 +469,8 @@ class Labelling:
         return label_row(self.board.give(**request.names, **dict(request.read(_Label))))
 
     def _finish(self, request: PageRequest) -> object:
-        unfinished = self.board.finish(request.names["reviewer"])
-        return {"others": unfinished, "progress": asdict(self.board.progress())}
+        return {"others": self.board.finish(request.names["reviewer"])}
 
     def _finish_for_all(self, _: PageRequest) -> object:
         self.board.finalize()
-        return {"others": [], "progress": asdict(self.board.progress())}
+        return {"others": []}

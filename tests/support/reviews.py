@@ -10,12 +10,11 @@ from typing import Any
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.files import append_line
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.people.board import ReviewBoard
+from pytest_jrh.people.board import ReviewBoard, ReviewDesk
 from pytest_jrh.people.decisions import (
     Action,
     Decision,
     TurnEdit,
-    apply_decision,
     decisions_path,
     with_edits,
 )
@@ -63,4 +62,4 @@ def decide(
 
 def as_reviewed(board: ReviewBoard, case: Case) -> Case:
     """A case as it goes to the judge; raises `NoVerdictCase` where it was rejected."""
-    return apply_decision(case, board.review(case).decision)
+    return ReviewDesk(board, board, frozenset({case.spec.suite}), frozenset()).as_decided(case)

@@ -1,4 +1,4 @@
-"""Decisions are on the disk at once, survive a killed process, and are apply_decision."""
+"""Decisions are on the disk at once, survive a killed process, and change a case."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pytest_jrh.people.decisions import (
     DecisionStore,
     TurnEdit,
     Withdrawn,
-    apply_decision,
     decisions_path,
+    with_edits,
 )
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_suite
@@ -110,4 +110,4 @@ def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> Non
         TurnEdit(message_index=0, content="forged"),
         TurnEdit(message_index=99, content="forged"),
     )
-    assert apply_decision(CASE, decision("edited", turns=other)) == replace(CASE)
+    assert with_edits(CASE, decision("edited", turns=other)) == replace(CASE)

@@ -151,7 +151,7 @@ function wantEnd() {
 finish = async (choice) => {
   const after = await ask(choice === "all" ? "/finish" : mine("finish"), {});
   if (!after) return;
-  ({ others, progress } = after);
+  others = after.others;
   showEnd();
 };
 $("actions").prepend(make("button", { type: "button", id: "who", "aria-label": "Label under another name", click: () => entrance.showModal() }));

@@ -220,7 +220,4 @@ function wantEnd() {
   if (unmade > 0) parts.push(`${unmade} are still to be made and will not be reviewed.`);
   askForEnd(`${parts.join(" ")} The session then goes on with these cases.`);
 }
-finish = async () => {
-  progress = (await ask("/finish", {})) ?? progress;
-  showHow();
-};
+finish = () => ask("/finish", {});
