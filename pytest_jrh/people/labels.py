@@ -26,7 +26,7 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import DamagedError, Fields, Json, listed, parsed_lines, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, first_problems
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, collecting, first_problems
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.runs import (
@@ -89,10 +89,12 @@ def find_labels(
     labels = of_suite.labels
     for index, settings in enumerate(suite.labels):
         config_key = f"labels.{index}.{settings.source}"
-        if settings.path is not None:
-            joined = _from_file(settings, Path(settings.path), joiner, places)
-        else:
-            joined = _from_log(settings, config_key, joiner, source)
+        joined = JoinedLabels()
+        with collecting(of_suite.problems):
+            if settings.path is not None:
+                joined = _from_file(settings, Path(settings.path), joiner, places)
+            else:
+                joined = _from_log(settings, config_key, joiner, source)
         of_suite.problems += joined.problems
         of_suite.notices += joined.notices
         for rubric_id, run_id, epoch in joined.labels:
@@ -120,9 +122,8 @@ def find_labels(
 def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
     file = places.name(path)
     label_file = read_rows(path, file)
-    is_unclear = label_file.is_raw and not settings.map and not joiner.ordinal
-    if is_unclear and (problem := _unclear(file, label_file.rows, BARE)):
-        return JoinedLabels(problems=[problem])
+    if label_file.is_raw and not settings.map and not joiner.ordinal:
+        _refuse_unclear(file, label_file.rows, BARE)
     # No name of a folder of this machine goes into a record.
     inside = relative_path(path, places.rootdir)
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
@@ -156,7 +157,7 @@ def _from_log(
         known_names.update(dict.fromkeys(values))
         value = at(values, pointer)
         if isinstance(value, dict | list):
-            return JoinedLabels(problems=[several_values(value, name, config_key)])
+            raise InputError(several_values(value, name, config_key))
         # A score that was not given is NaN.
         if run.key in keys and as_text(value):
             run_id, epoch = run.key
@@ -164,18 +165,15 @@ def _from_log(
     if not rows:
         names = listed(known_names) or "none"
         message = f"got {shown(name)}, which no case has; the {plural} are {names}"
-        return JoinedLabels(problems=[Problem(message, key=config_key)])
+        raise InputError(message, key=config_key)
     if not settings.map and not joiner.ordinal:
-        if unclear := _unclear(config_key, rows):
-            return JoinedLabels(problems=[unclear])
+        _refuse_unclear(config_key, rows)
         if settings.scorer:
             settings = settings.model_copy(update={"map": _SCORER_MAP})
     return joiner.join(rows, settings, f"labels.{settings.source}: {name}")
 
 
-def _unclear(
-    key: str, rows: Sequence[LabelRow], bare_words: Collection[str] = ()
-) -> Problem | None:
+def _refuse_unclear(key: str, rows: Sequence[LabelRow], bare_words: Collection[str] = ()) -> None:
     """Refuse values whose meaning nobody has said: those of the log, and of another tool its
     numbers and the words that are `bare_words`.
 
@@ -185,13 +183,11 @@ def _unclear(
     for row in rows:
         if not isinstance(row.label, str) or as_word(row.label) in bare_words:
             values.add(as_text(row.label))
-    if not values:
-        return None
-    message = (
-        f"has the values {listed(sorted(values), 5)}, and no map says which of them is violated"
-    )
-    hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
-    return Problem(message, key=key, hint=hint)
+    if values:
+        message = f"has the values {listed(sorted(values), 5)}, and no map says which of them is "
+        message += "violated"
+        hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
+        raise InputError(message, key=key, hint=hint)
 
 
 # The label file: its rows, as they are written.
