@@ -18,21 +18,13 @@ from pydantic import ValidationError
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.config.places import (
-    BLIND_LABELS,
-    FROZEN,
-    LOG,
-    NOTE,
-    RUBRICS,
-    Places,
-    prompt_key,
-)
+from pytest_jrh.config.places import LOG, Places
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert, question
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, StageModel, StageSpec
+from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, StageModel
 from pytest_jrh.core.documents import (
     Document,
     Json,
@@ -46,7 +38,8 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem, collecting
-from pytest_jrh.core.files import read_head
+from pytest_jrh.core.files import read_head, relative_path
+from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import Mode, Said
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
@@ -63,6 +56,9 @@ _AS_WRITTEN: tuple[KeyPath, ...] = (
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 
 SectionT = TypeVar("SectionT", bound=StageSection)
+_NOTE: KeyPath = ("rand", "instruction_path")
+_RUBRICS: KeyPath = ("suite", "rubrics")
+_BLIND_LABELS: KeyPath = ("blind", "labels")
 _EDITORS_MODEL: KeyPath = (EDITOR.name, "model")
 _JUDGES_MODEL: KeyPath = (JUDGE.name, "model")
 _SECTION = re.compile(
@@ -111,12 +107,7 @@ def _as_written(document: Document) -> Json:
 
 
 def load_suite(
-    path: Path,
-    *,
-    cwd: Path,
-    rootdir: Path,
-    frozen: bool = False,
-    own_judge: bool = False,
+    path: Path, *, cwd: Path, rootdir: Path, frozen: bool = False, own_judge: bool = False
 ) -> Suite:
     """Read a config file and everything it names except the log's content.
 
@@ -125,33 +116,27 @@ def load_suite(
     problem of config and rubrics.
     """
     config_file = cwd / path
-    file = Places(cwd, rootdir, cwd).name(config_file)
-    document = read_document(config_file, file)
+    document = read_document(config_file, str(relative_path(config_file, cwd)))
     config, converted = fit(document)
     mistakes, problems = converted.mistakes, list[Problem]()
-    entries = judge_entries(config.judge, config.judges, own_judge=own_judge)
-    making = config.making_sections()
-    is_frozen = bool(config.cases.frozen) or frozen
-
-    # Where everything is.
     inputs = (*config.suite.log, *filter(None, [config.suite.rubrics]))
-    places = Places(cwd, rootdir, config_file.parent).settled(inputs)
-    located = places.locate(config_file, config, converted, entries, making, is_frozen=is_frozen)
-    files = located.files
+    places = Places(cwd, rootdir, config_file, mistakes).settled(inputs)
 
-    # What is in these files.
+    # The rubrics, and the note to the judge.
     instruction = config.rand.instruction or ""
-    if NOTE in files:
+    note = places.file(_NOTE, config.rand.instruction_path, "the instruction file")
+    if note is not None:
         with collecting(problems):
-            instruction = read_text(files[NOTE], places.name(files[NOTE]))
+            instruction = read_text(note, places.name(note))
     rubric_document, of_rubrics = None, list[Problem]()
-    if RUBRICS in files:
+    rubric_file = places.file(_RUBRICS, config.suite.rubrics, "the rubric file")
+    if rubric_file is not None:
         with collecting(of_rubrics):
             read = question(instruction) if config.rand.tests else read_document
-            rubric_document = read(files[RUBRICS], places.name(files[RUBRICS]))
+            rubric_document = read(rubric_file, places.name(rubric_file))
     mode, rubrics, rubric_ids, problems_of_rubrics = suite_rubrics(
         rubric_document,
-        str(files.get(RUBRICS)),
+        str(rubric_file),
         config.cases.rubrics,
         config.rand.scale,
         config.suite.within,
@@ -162,30 +147,43 @@ def load_suite(
     for rubric in rubrics:
         for name in {*rubric.skips}.difference(PROBES, config.cases.probes):
             message = received(name, f"a probe ({listed([*PROBES, *config.cases.probes])})")
-            file = places.name(files[RUBRICS])
+            file = places.name(Path(rubric.file))
             of_rubrics.append(Problem(message, file, rubric.line, "probes.skip"))
 
+    # Where its cases are.
+    is_frozen = bool(config.cases.frozen) or frozen
+    folders = places.case_folders(config, is_rands=converted.is_rands)
+    logs, frozen_file = places.logs(config.suite.log, required=not is_frozen), None
+    if is_frozen:
+        frozen_file = _frozen_file(config, places, folders.values(), converted)
+    if not logs and frozen_file is not None:
+        logs = (frozen_file,)
+
     # What the config says about all of it, and what in that does not go together.
+    entries = judge_entries(config.judge, config.judges, own_judge=own_judge)
+    name = config_file.stem
+    module = config.rand.module or name
+    stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
     suite = Suite(
-        name=config_file.stem,
-        key=located.key,
+        name=name,
+        key=places.key,
         config_file=config_file,
-        module_name=config.rand.module or config_file.stem,
+        module_name=module,
         mode=mode,
         rubrics=rubrics,
-        tests=_tests(config, rubrics, located.cases),
-        judges=_judges(config, entries, files, places.bases, rubrics),
+        tests=_tests(config, rubrics, places, folders),
+        judges=_judges(config, entries, places, rubrics),
         config=config,
-        logs=located.logs,
-        stages=_stages(config, making, files),
-        cassette_dir=located.cassettes,
-        results_dir=located.results,
-        custom_prompts_dir=located.custom_prompts,
-        frozen=files.get(FROZEN),
+        logs=logs,
+        stages=_stages(config, places),
+        cassette_dir=places.find_or_new(config.recording.dir or f"inputs/cassettes/{name}"),
+        results_dir=places.find_or_new(config.rand.results or places.results + stamp),
+        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
+        frozen=frozen_file,
         instruction="" if config.rand.tests else instruction.strip(),
         untargeted=frozenset(rubric_ids) - {rubric.id for rubric in rubrics},
-        labels=() if is_frozen else _labels(config, files),
-        blind_labels=files.get(BLIND_LABELS),
+        labels=() if is_frozen else _labels(config, places),
+        blind_labels=places.file(_BLIND_LABELS, config.blind.labels, "the file of blind labels"),
         probes=probes,
         notices=_notices(config, mode, rubrics, converted, document.file),
     )
@@ -200,14 +198,12 @@ def load_suite(
     return suite
 
 
-def _stages(
-    config: Config, making: Mapping[StageSpec, StageSection], files: Mapping[KeyPath, Path]
-) -> dict[str, StageModel]:
+def _stages(config: Config, places: Places) -> dict[str, StageModel]:
     """Fill in the stages that make cases; one without a model takes the editor's model, server and
     timeout, and then what `models` says.
     """
     stages = {}
-    for spec, written in making.items():
+    for spec, written in config.making_sections().items():
         section = written
         # Its server and time-out belong to a model, and to a summary that says nothing all else.
         names = ["model", "api_base", "timeout"]
@@ -219,18 +215,19 @@ def _stages(
         if section.model is None:
             section = section.model_copy(update={"model": config.rand.cases_model})
         section = _filled(section, config.models, ModelDefaults.model_fields)
-        stages[spec.name] = _stage(spec.name, section, files.get(prompt_key(spec)))
+        place = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
+        prompt = places.file((*place, "prompt_path"), written.prompt_path, "the prompt file")
+        stages[spec.name] = _stage(spec.name, section, prompt)
     return stages
 
 
 def _judges(
     config: Config,
     entries: Sequence[JudgeEntry],
-    files: Mapping[KeyPath, Path],
-    folders: Sequence[Path],
+    places: Places,
     rubrics: tuple[Rubric, ...],
 ) -> tuple[JudgeSettings, ...]:
-    """Fill in the judges; their code may name files in the `folders`."""
+    """Fill in the judges."""
     judges = []
     for entry in entries:
         section, kind = entry.section, entry.kind
@@ -245,7 +242,8 @@ def _judges(
         section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
             section = section.model_copy(update={"model": config.rand.judge_model})
-        prompt_file = files.get(entry.place_of("prompt_path"))
+        key = entry.place_of("prompt_path")
+        prompt_file = places.file(key, entry.prompt_path, "the prompt file")
         stage = _stage(JUDGE.name, section, prompt_file)
         values: Json = {
             "prompt_path": stage.prompt_path,
@@ -254,11 +252,11 @@ def _judges(
         }
         if entry.code_file is not None:
             function = getattr(entry.section, kind.key).removeprefix(entry.code_file)
-            values[kind.key] = f"{files.get((*entry.place, kind.key))}{function}"
+            code = places.file((*entry.place, kind.key), entry.code_file, "the judge's file")
+            values[kind.key] = f"{code}{function}"
         section = section.model_copy(update=values)
-        judge = JudgeSettings(
-            entry.name, stage, kind.key, section, tuple(folders), config.prompts_of
-        )
+        folders, of = tuple(places.bases), config.prompts_of
+        judge = JudgeSettings(entry.name, stage, kind.key, section, folders, of)
         judges.append(replace(judge, rubrics=rubrics) if section.together else judge)
     return tuple(judges)
 
@@ -278,7 +276,7 @@ def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> Secti
 
 
 def _tests(
-    config: Config, rubrics: Sequence[Rubric], folders: Mapping[str, Path]
+    config: Config, rubrics: Sequence[Rubric], places: Places, folders: Mapping[str, str]
 ) -> tuple[SuiteTest, ...]:
     """The tests, each with the folder of its cases."""
     tests, judged = [], config.rand.judged
@@ -289,7 +287,7 @@ def _tests(
         test = SuiteTest(
             name=name,
             objective=kind.objective(config.rand.objective),
-            output_dir=folder,
+            output_dir=places.find_or_new(folder),
             evaluate=of_rands.judged if of_rands else not judged or name in judged or kind.derived,
             targets=targets,
         )
@@ -297,16 +295,34 @@ def _tests(
     return tuple(tests)
 
 
-def _labels(config: Config, files: Mapping[KeyPath, Path]) -> tuple[LabelSection, ...]:
+def _labels(config: Config, places: Places) -> tuple[LabelSection, ...]:
     """The sources of labels with their files located, and who gave them."""
     labels = []
     for index, section in enumerate(config.labels):
-        file, by = files.get(("labels", index, "path")), section.by
+        file = places.file(("labels", index, "path"), section.path, "the label file")
+        by = section.by
         if by is None and section.metadata is not None and config.suite.of == "answers":
             by = "people" if section.annotator else "column"
         values = {"path": None if file is None else str(file), "by": by}
         labels.append(section.model_copy(update=values))
     return tuple(labels)
+
+
+def _frozen_file(
+    config: Config, places: Places, folders: Iterable[str], converted: Converted
+) -> Path | None:
+    """The JSONL that the cases of a frozen suite come from, as the config says or implies it."""
+    key: KeyPath = ("cases", "frozen")
+    if isinstance(config.cases.frozen, str):
+        names = [config.cases.frozen]
+    else:
+        names = [f"{folder}/{CASES_FILE}" for folder in dict.fromkeys(folders)]
+    if len(names) > 1:
+        message = f"the tests keep their cases in different files ({listed(names)})"
+        hint = f"set {converted.name(('output', 'dir'))}, or give the path of the file"
+        places.mistakes.add(key, message, hint)
+        return None
+    return places.file(key, "".join(names) or None, "the frozen suite")
 
 
 def _check_judges(
@@ -372,7 +388,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if not config.suite.log and not is_frozen:
         yield Mistake(LOG, f"no log is named; set {converted.name(LOG)}")
     if not config.suite.rubrics:
-        yield Mistake(RUBRICS, f"no rubrics are named; set {converted.name(RUBRICS)}")
+        yield Mistake(_RUBRICS, f"no rubrics are named; set {converted.name(_RUBRICS)}")
     if not kinds:
         names = " and ".join(map(converted.kind, KINDS))
         yield Mistake(KINDS_KEY, f"no test is to be run; must be a list of {names}")

@@ -234,7 +234,7 @@ def make_ready(
     Raises `InputError` with every problem of config and rubrics, else of all that they name.
     """
     suite = load_suite(path, cwd=cwd, rootdir=rootdir, frozen=frozen, own_judge=judge is not None)
-    places = Places(cwd, rootdir, path.parent)
+    places = Places(cwd, rootdir, path)
     _refuse_closed_folders(suite)
     problems: list[Problem] = []
 
