@@ -12,7 +12,7 @@ from typing import Any
 from pytest_jrh.core.calls import JUDGE, known_name
 from pytest_jrh.core.documents import Fields, Json, listed, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.scales import BARE, BINARY, Scale, numbered
+from pytest_jrh.core.scales import BARE, BINARY, numbered
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.core.values import as_text, as_word, label_value
@@ -50,16 +50,12 @@ def refuse_missing(options: Namespace, table: Table | None) -> InputFormat:
     return InputFormat.model_validate(pointers)
 
 
-def _scale(options: Namespace) -> Scale:
-    return numbered(*options.scale) if options.scale else BINARY
-
-
 def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]:
     """What the values of a column of labels mean, None for no label, and what to say of them.
 
     Raises `InputError` for values that mean nothing.
     """
-    scale = _scale(options)
+    scale = numbered(*options.scale) if options.scale else BINARY
     values = Values(options.map, scale, options.one, None)
     problems: list[Problem] = []
     cells = cells_at(table, column)
@@ -150,7 +146,8 @@ def _verdict_keys(text: str, options: Namespace, meanings: Fields) -> str:
     """The lines of the judge's section by which the verdict is found in an answer; none where the
     prompt asks for our JSON.
     """
-    scale, pattern = _scale(options), options.verdict
+    scale = numbered(*options.scale) if options.scale else BINARY
+    pattern = options.verdict
     words = {*re.findall(r"\w+", text.casefold())}
     if not pattern and {"score", "reasoning", "json"} <= words:
         return ""

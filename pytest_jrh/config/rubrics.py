@@ -168,7 +168,21 @@ def _rubric(
     elif instructions.lstrip().startswith(PLACEHOLDER):
         mistakes.add((*path, "instructions"), _LEFT_AS_IS)
     levels = _levels(section, (*path, "score_levels"), mistakes)
-    _check_classes(section, (*path, "classes"), mistakes)
+    if section.classes and levels:
+        message = "the rubric has both score_levels and classes"
+        hint = "keep score_levels where the answers have an order"
+        mistakes.add((*path, "classes"), message, hint)
+    known = {CANNOT_TELL, *NO_SUCH_WORDS}
+    for name in section.classes:
+        # No other answer may have it, and a line of a file has to hold it.
+        word = as_word(name)
+        if word in known or name != as_seen(name) or BETWEEN in name:
+            expected = (
+                f"a name in one line, without {BETWEEN}, that no other answer has, in whatever "
+                f"case: not n/a (that is not_applicable: TEXT), nor {CANNOT_TELL}"
+            )
+            mistakes.add((*path, "classes", name), received(name, expected))
+        known.add(word)
     if len(mistakes) > before or instructions is None:
         return None
     return Rubric(
@@ -181,25 +195,6 @@ def _rubric(
         classes=tuple(section.classes.items()),
         not_applicable=section.not_applicable or "",
     )
-
-
-def _check_classes(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> None:
-    """Refuse classes beside a scale, and names that another answer has, or that no line of a file
-    can hold.
-    """
-    if section.classes and section.score_levels:
-        message = "the rubric has both score_levels and classes"
-        mistakes.add(path, message, "keep score_levels where the answers have an order")
-    known = {CANNOT_TELL, *NO_SUCH_WORDS}
-    for name in section.classes:
-        word = as_word(name)
-        if word in known or name != as_seen(name) or BETWEEN in name:
-            expected = (
-                f"a name in one line, without {BETWEEN}, that no other answer has, in whatever "
-                f"case: not n/a (that is not_applicable: TEXT), nor {CANNOT_TELL}"
-            )
-            mistakes.add((*path, name), received(name, expected))
-        known.add(word)
 
 
 def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:
