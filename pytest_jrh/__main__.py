@@ -7,21 +7,18 @@ import gc
 import io
 import os
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
-from pytest_jrh.cli.check import check_file, declare_check, declare_meanings, meanings, scale
-from pytest_jrh.config.options import OPTIONS, Options, mistakes
+from pytest_jrh.cli.check import check_file, declare_check, declare_meanings, scale
+from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import escape_commands, nearest_hint, visible
 
 _COLUMNS = ("request", "response", "context", "case")
-_OF_MERGE = tuple(option for option in OPTIONS if option.merged)
-"""The options of a session that a merge has, too."""
 
 
 class _Once(argparse.Action):
@@ -87,14 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # What a terminal or a pipe cannot show is replaced: the exit code is the decision's.
             stream.reconfigure(errors="replace")
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        of_command = commands.choices[options.command]
-        known = re.findall(r"--[a-z-]+", of_command.format_usage())
-        hint = nearest_hint(unknown[0].partition("=")[0], known)
-        message = f"unrecognized arguments: {' '.join(unknown)}"
-        of_command.error(f"{message}; {hint}" if hint else message)
     try:
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            of_command = commands.choices[options.command]
+            known = re.findall(r"--[a-z-]+", of_command.format_usage())
+            hint = nearest_hint(unknown[0].partition("=")[0], known)
+            message = f"unrecognized arguments: {' '.join(unknown)}"
+            of_command.error(f"{message}; {hint}" if hint else message)
         code = _COMMANDS[options.command](options)
         sys.stdout.flush()
     except InputError as error:
@@ -128,8 +125,9 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
     merge.add_argument(
         "-v", "--verbose", action="count", default=0, help="print all figures and reasons, too"
     )
-    for option in _OF_MERGE:
-        merge.add_argument(option.flag, dest=option.sets, **option.argument)
+    for option in OPTIONS:
+        if option.merged:
+            merge.add_argument(option.flag, dest=option.sets, **option.argument)
 
 
 def _declare_init(init: argparse.ArgumentParser) -> None:
@@ -138,6 +136,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     )
     init.add_argument(
         "--log",
+        type=_local,
         required=True,
         metavar="FILE_OR_FOLDER",
         help="the agent's runs: an Inspect log, conversations, sessions or traces (.jsonl, .json), "
@@ -159,6 +158,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     labelled = init.add_mutually_exclusive_group()
     labelled.add_argument(
         "--labels",
+        type=_local,
         metavar="FILE",
         help="labels of runs, as CSV or JSON lines: the suite judges these runs as they are",
     )
@@ -207,7 +207,8 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
 
 
 def _declare_label(label: argparse.ArgumentParser) -> None:
-    label.add_argument("file", metavar="FILE", help="conversations, a log, a table, or results")
+    files = "conversations, a log, a table, or results"
+    label.add_argument("file", metavar="FILE", type=_local, help=files)
     label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="ID: TEXT, or a file")
     label.add_argument("--sample", type=int, metavar="N", help="label N cases, drawn at random")
     by = "with --sample: draw evenly from the words of a column, such as verdict, with weights"
@@ -226,18 +227,13 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
 def _label(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.label import label_file
 
-    return label_file(_local(options.file), options)
+    return label_file(options)
 
 
 def _init(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.init import start_suite
 
-    options.log = _local(options.log)
-    if options.labels:
-        options.labels = _local(options.labels)
-    vars(options).update(meanings(options))
-    sys.stdout.write(visible("\n".join(start_suite(options)) + "\n"))
-    return 0
+    return start_suite(options)
 
 
 def _local(name: str) -> Path:
@@ -259,26 +255,10 @@ def _schema(options: argparse.Namespace) -> int:
     return 0
 
 
-def _merge(arguments: argparse.Namespace) -> int:
+def _merge(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import merge
-    from pytest_jrh.engine.suite import make_ready
-    from pytest_jrh.judges.python import imported
-    from pytest_jrh.reports.report import Display
 
-    folder, width = Path.cwd(), shutil.get_terminal_size().columns
-    values = {
-        option.sets: option.value(getattr(arguments, option.sets), folder) for option in _OF_MERGE
-    }
-    options = Options(**values)
-    for mistake in mistakes(options):
-        raise InputError(mistake)
-    display = Display(folder, width=width, verbosity=arguments.verbose)
-    config = Path(os.path.realpath(folder / arguments.jrh_config))
-    judge = imported(arguments.judge, key="--judge") if arguments.judge else None
-    ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
-    lines, passed = merge(ready, arguments.folders, options, display, arguments.judge or "")
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0 if passed else 1
+    return merge(options)
 
 
 _COMMANDS = {

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
+from pytest_jrh.cli.check import meanings
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.documents import DamagedError, Json, listed, shown
@@ -28,7 +30,7 @@ from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.values import whole_number
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
@@ -225,15 +227,16 @@ _Entries: TypeAlias = "Sequence[tuple[str, str]]"
 """The ids of rubrics, and their texts, empty where they are to be filled in."""
 
 
-def start_suite(options: Namespace) -> list[str]:
-    """Write the files of a suite on the runs, or the answers, of a file or a folder, and return
-    lines to print.
+def start_suite(options: Namespace) -> int:
+    """Write the files of a suite on the runs, or the answers, of a file or a folder, and say what
+    to do next.
 
     The options are those of `init`. The log is copied under `inputs/data/NAME/` unless it is under
     `inputs/` already; one of more than 20 MB is used where it is, and the suite is then replayed
     frozen. The gate of an earlier suite is kept unless `force` is set, and what is no gate always.
     Raises `InputError`, and writes nothing, if an input cannot be used or a file already exists.
     """
+    vars(options).update(meanings(options))
     name, gate, folder = options.name, CI[options.ci], options.folder.absolute()
     labels: Sequence[LabelRow] = ()
     if options.labels:
@@ -261,12 +264,12 @@ def start_suite(options: Namespace) -> list[str]:
         sources[path] = options.labels
     elif options.label:
         values["labels"] = f"metadata: {_yaml(options.label)}"
-    meanings, about_labels = _meanings(options, labels, runs.table, values)
+    words, about_labels = _meanings(options, labels, runs.table, values)
     about.append(about_labels)
     if options.scale:
         values["scale"] = f"\nrand:\n  scale: {[*options.scale]}   # of rubrics without levels\n"
     if options.prompt:
-        of_prompt, about_prompt = judge_prompt(options, meanings)
+        of_prompt, about_prompt = judge_prompt(options, words)
         values |= of_prompt
         about += about_prompt
 
@@ -303,14 +306,11 @@ def start_suite(options: Namespace) -> list[str]:
         change="" if is_here else f"\n  cd {shlex.quote(str(folder))}\n",
         add=_add_command(log_place, judge_file, next(iter(gate))),
     )
-    return [
-        *written,
-        "",
-        *_about_runs(runs, len(labels), about, values),
-        *([] if log_place.committed else ["", _LARGE]),
-        "",
-        next_steps.rstrip(),
-    ]
+    written += ["", *_about_runs(runs, len(labels), about, values)]
+    if not log_place.committed:
+        written += ["", _LARGE]
+    sys.stdout.write(visible("\n".join([*written, "", next_steps.rstrip(), ""])))
+    return 0
 
 
 def _rubric_entries(rubrics: Sequence[str], labels: Sequence[LabelRow]) -> _Entries:

@@ -30,11 +30,11 @@ from pytest_jrh.sources.patterns import with_named
 from pytest_jrh.store.records import case_digest
 
 
-def label_file(path: Path, options: Namespace) -> int:
+def label_file(options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
     if options.sample is not None and options.sample < 1:
         raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
-    out = options.disagreements or options.out
+    path, out = options.file, options.disagreements or options.out
     if out.suffix.lower() != ".csv":
         key = "--disagreements" if options.disagreements else "--out"
         raise InputError(f"got {out}; must end in .csv", key=key)

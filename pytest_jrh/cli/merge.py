@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.config.options import Options
+from pytest_jrh.config.options import OPTIONS, Options, mistakes
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.suite import Commands, Suite
 from pytest_jrh.core.cases import CaseSpec
@@ -30,7 +33,8 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.engine.case import labelled_case, without_labels
 from pytest_jrh.engine.provenance import origin_lines, suite_run
-from pytest_jrh.engine.suite import ReadySuite
+from pytest_jrh.engine.suite import ReadySuite, make_ready
+from pytest_jrh.judges.python import imported
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
@@ -43,11 +47,9 @@ _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name 
 _SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION."
 
 
-def merge(
-    ready: ReadySuite, folders: Sequence[Path], options: Options, display: Display, judge: str = ""
-) -> tuple[list[str], bool]:
-    """Merge what the shards left in these folders, decide as one session would have, and write the
-    suite's files; gives the lines to print, and whether the suite is green.
+def merge(arguments: Namespace) -> int:
+    """Merge what the shards left in their folders, decide as one session would have, and write the
+    suite's files; returns 1 where the suite is not green.
 
     Every `results.jsonl`, `agent_perturbations.jsonl` and `rejected_cases.jsonl` below a folder
     counts; of a case that several shards ran, the last one named. A case that no shard reported is
@@ -57,11 +59,23 @@ def merge(
     another judge, label, rubric or transcript than the suite's, and for a baseline that cannot be
     used.
     """
-    folder, suite, redactor = display.folder, ready.suite, Redactor(secrets_of(os.environ))
+    folder, folders = Path.cwd(), arguments.folders
+    config_file = Path(os.path.realpath(folder / arguments.jrh_config))
+    values = {}
+    for option in OPTIONS:
+        if option.merged:
+            values[option.sets] = option.value(getattr(arguments, option.sets), folder)
+    options = Options(configs=(config_file,), **values)
+    for mistake in mistakes(options):
+        raise InputError(mistake)
+    judge = imported(arguments.judge, key="--judge") if arguments.judge else None
+    ready = make_ready(config_file, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
+
+    suite, redactor = ready.suite, Redactor(secrets_of(os.environ))
     baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
     shard_results = _results_of(suite, folders)
     results = {case: stored.result for case, stored in shard_results.items()}
-    commands = Commands(replace(options, configs=(suite.config_file,)), folder, lambda _: suite)
+    commands = Commands(options, folder, lambda _: suite)
     spools = []
     for shard in folders:
         spools += [*sorted(shard.rglob(CASES_FILE)), *sorted(shard.rglob(REJECTED_FILE))]
@@ -78,24 +92,24 @@ def merge(
         folder=folder,
         is_merge=True,
     )
-    config = argument(suite.config_file, folder)
+    config = argument(config_file, folder)
     update = ["python", "-m", "pytest_jrh", "merge", f"--jrh-config={config}"]
     update.append(f"--jrh-baseline={baseline.name}")
-    if judge:
-        update.append(f"--judge={judge}")
+    if arguments.judge:
+        update.append(f"--judge={arguments.judge}")
     update_command = shlex.join([*update, "--jrh-update-baseline", *map(str, folders)])
     settings = EndSettings(
-        session,
-        baseline,
-        options.reports,
-        update_command=lambda _: update_command,
+        session, baseline, options.reports, update_command=lambda _: update_command
     )
     concluded = conclude([run], settings)
-    lines = ending_lines(concluded, display, notices=concluded.problems)
+    width = shutil.get_terminal_size().columns
+    display = Display(folder, width=width, verbosity=arguments.verbose)
+    for line in ending_lines(concluded, display, notices=concluded.problems):
+        sys.stdout.write(f"{line.text}\n")
     # Where nothing decides, a case fails by itself, as its item does in pytest.
     is_decided = concluded.session.decisions[suite.name].active
     is_agreed = is_decided or all(result.outcome != "disagree" for result in run.results)
-    return [line.text for line in lines], concluded.passed and is_agreed
+    return 0 if concluded.passed and is_agreed else 1
 
 
 def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult]:
