@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -212,12 +211,10 @@ def _stages(config: Config, places: Places) -> dict[str, StageModel]:
         is_rands = spec is PLANNER and config.rand.cases_model is not None
         if section.model is None and not is_rands:
             section = _filled(section, config.editor, names)
-        if section.model is None:
-            section = section.model_copy(update={"model": config.rand.cases_model})
-        section = _filled(section, config.models, ModelDefaults.model_fields)
         place = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
         prompt = places.file((*place, "prompt_path"), written.prompt_path, "the prompt file")
-        stages[spec.name] = _stage(spec.name, section, prompt)
+        section = _filled(section, config.models, ModelDefaults.model_fields)
+        stages[spec.name] = _stage(spec.name, section, prompt, config.rand.cases_model)
     return stages
 
 
@@ -240,31 +237,30 @@ def _judges(
                 names.add("random")
             section = _filled(section, entry.base, names)
         section = _filled(section, config.models, ModelDefaults.model_fields)
-        if section.model is None and kind.asks_model:
-            section = section.model_copy(update={"model": config.rand.judge_model})
+        model = config.rand.judge_model if kind.asks_model else None
         key = entry.place_of("prompt_path")
         prompt_file = places.file(key, entry.prompt_path, "the prompt file")
-        stage = _stage(JUDGE.name, section, prompt_file)
-        values: Json = {
-            "prompt_path": stage.prompt_path,
-            # One that runs code is sent no images.
-            "images": section.images if kind.keys is None else None,
-        }
+        stage = _stage(JUDGE.name, section, prompt_file, model)
+        # One that runs code is sent no images.
+        values: Json = {"images": section.images if kind.keys is None else None}
         if entry.code_file is not None:
             function = getattr(entry.section, kind.key).removeprefix(entry.code_file)
             code = places.file((*entry.place, kind.key), entry.code_file, "the judge's file")
             values[kind.key] = f"{code}{function}"
         section = section.model_copy(update=values)
         folders, of = tuple(places.bases), config.prompts_of
-        judge = JudgeSettings(entry.name, stage, kind.key, section, folders, of)
-        judges.append(replace(judge, rubrics=rubrics) if section.together else judge)
+        shared = rubrics if section.together else ()
+        judge = JudgeSettings(entry.name, stage, kind.key, section, folders, of, shared)
+        judges.append(judge)
     return tuple(judges)
 
 
-def _stage(name: str, section: StageSection, prompt_file: Path | None) -> StageModel:
-    """A stage, or a judge, from its section."""
+def _stage(
+    name: str, section: StageSection, prompt_file: Path | None, model: str | None
+) -> StageModel:
+    """A stage, or a judge, from its section; it has the `model` where that names none."""
     values = {field: getattr(section, field) for field in StageSection.model_fields}
-    values["model"] = section.model or ""
+    values["model"] = section.model or model or ""
     values["prompt_path"] = None if prompt_file is None else str(prompt_file)
     return StageModel(stage=name, **values)
 
