@@ -263,8 +263,11 @@ class TableResults(Sequence[CaseResult]):
     def _strata(self) -> Mapping[CaseKey, Stratum | None]:
         """The stratum of each case's label; nothing where no label has a weight."""
         cases = self.table.cases
-        weights = [case.weight if case.label is not None else 0.0 for case in cases.values()]
-        if not any(weights):
+        weights = []
+        for case in cases.values():
+            weight = case.weight if case.label is not None else 0.0
+            weights.append((case.stratum if weight else "", weight))
+        if not any(weight for _, weight in weights):
             return {}
         clusters = numbered(case.cluster or str(key) for key, case in cases.items())
         return dict(zip(cases, strata(weights, clusters), strict=True))

@@ -391,8 +391,8 @@ def drawn_evenly(
     cases: Iterable[Case], words: Mapping[LabelKey, str], size: int, labelled: Collection[str]
 ) -> dict[LabelKey, str]:
     """Draw cases evenly from what a judge said of them, which `words` give: the weights of those
-    that are drawn, of how many with its word each is one. Cases without a word are not drawn, and
-    of each word those first whose digests are `labelled`.
+    that are drawn, which say how many cases have the word of each. Cases without a word are not
+    drawn, and of each word those first whose digests are `labelled`.
 
     Raises `InputError` where there are more words than so few cases can tell.
     """
@@ -404,13 +404,13 @@ def drawn_evenly(
         hint = f"name a column with few words, or draw {_FEWEST} of each: --sample"
         raise InputError(message, key="--by", hint=hint)
     weights = {}
-    fewest_first = sorted(by_word.values(), key=len)
-    for place, of_word in enumerate(fewest_first):
+    fewest_first = sorted(by_word.items(), key=lambda of_word: len(of_word[1]))
+    for place, (word, of_word) in enumerate(fewest_first):
         keys = {case_digest(case): case.spec.label_key for case in of_word}
         number = min(len(keys), size // (len(fewest_first) - place))
         size -= number
         for digest in draw(keys, number, labelled):
-            weights[keys[digest]] = f"{len(keys) / number:.9g}"
+            weights[keys[digest]] = f"{len(keys)} of {word}"
     return weights
 
 

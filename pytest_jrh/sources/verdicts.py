@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -296,6 +296,7 @@ class TableCase:
     label: int | None = None
     votes: dict[str, int | None] = field(default_factory=dict)
     weight: float = 0.0
+    stratum: str = ""
     given: dict[str, list[tuple[int, Verdict]]] = field(default_factory=dict)
 
     def scores(self, judge: str) -> tuple[int, ...]:
@@ -430,7 +431,7 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
         if key in table.cases or of_people.label is not None:
             case = table.cases.setdefault(key, of_people)
             case.label, case.votes = of_people.label, of_people.votes
-            case.weight = of_people.weight
+            case.weight, case.stratum = of_people.weight, of_people.stratum
     table.columns = table.columns._replace(labels=labels.columns.labels)
     table.notices += labels.notices
 
@@ -448,7 +449,8 @@ def refuse_strangers(table: VerdictTable, strangers: VerdictTable, noun: str) ->
 
 def weigh(labels: VerdictTable, table: VerdictTable) -> str:
     """Give the cases of a label file the weights of its rows, and say how many cases of a table
-    they stand for; empty where no row has a weight.
+    they stand for; empty where no row has a weight. One that is `13 of fail` is of 13 cases, for
+    which the labels stand that there are of them now: there may be fewer than were drawn.
 
     Raises `InputError` for weights that cannot be, are missing, or stand for more cases than there
     are.
@@ -458,27 +460,35 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
         return ""
     labels.columns = columns._replace(weight="weight")
     problems = []
+    sizes: dict[str, float] = {}
     rows = of_file.cells(columns.case, columns.rubric, columns.epoch, "weight")
     for line, (*key, text) in zip(of_file.lines, rows, strict=True):
         case = labels.cases[CaseKey.of(*key)]
+        number, _, stratum = text.partition(" of ")
         try:
-            weight = float(text or 0)
+            weight = float(number or 0)
         except ValueError:
             weight = 0
         message = ""
         if not 1 <= weight <= cases:
             message = f"; must be a number from 1 to {cases:,}, the cases of {table.table.file}, "
             message += "in each line of the file or in none"
-        elif case.weight not in (0, weight):
-            message = f", and the same case has {case.weight:g} above"
+        elif case.stratum and case.stratum != text:
+            message = f", and the same case has {case.stratum} above"
         if message:
             message = f"got {shown(text)}{message}"
             problems.append(Problem(message, of_file.file, line, "weight"))
         else:
-            case.weight = weight
+            case.stratum, case.weight = text, weight
+            if stratum:
+                sizes[text] = weight
     of_file.refuse(problems)
-    labelled = [case.weight for case in labels.cases.values() if case.label is not None]
-    number, total = counted(len(labelled), "label"), round(sum(labelled))
+    labelled = [case for case in labels.cases.values() if case.label is not None]
+    numbers = Counter(case.stratum for case in labelled)
+    for case in labelled:
+        if case.stratum in sizes:
+            case.weight = sizes[case.stratum] / numbers[case.stratum]
+    number, total = counted(len(labelled), "label"), round(sum(case.weight for case in labelled))
     if total > cases:
         message = f"{number} stand for {total:,} cases, and {table.table.file} has {cases:,}"
         hint = "draw the labels from this table, into a file of their own"

@@ -41,13 +41,15 @@ PASSED_OVER = "called_not_applicable"
 """The figure of satisfied cases that are called n/a."""
 # Of fewer cases it says nothing what most of them are called.
 _FEWEST = 4
-_FEWEST_LABELS = 10
+FEWEST_LABELS = 10
+"""Of fewer labels of a class, an interval covers too little."""
+RECALL_OF = "recall of "
 _MOST_ANSWERS = 3
 
 
 def recall_key(of_class: CaseClass) -> str:
     """The key of a class's own figure."""
-    return of_class.figure or f"recall of {of_class.word}"
+    return of_class.figure or f"{RECALL_OF}{of_class.word}"
 
 
 def _has_key(of_class: CaseClass | None, key: str) -> bool:
@@ -116,8 +118,8 @@ def estimate_macro_f1(pairs: Pairs, clusters: Clusters) -> Estimate:
 
     f1 = estimate(rows(known), clusters, figure, rows(others))
     # By simulation with rarer classes the interval covers as few as half of the true figures.
-    if min((known[:, :1] == classes).sum(axis=0)) < _FEWEST_LABELS:
-        why = f"a class has fewer than {_FEWEST_LABELS} labels"
+    if min((known[:, :1] == classes).sum(axis=0)) < FEWEST_LABELS:
+        why = f"a class has fewer than {FEWEST_LABELS} labels"
         return replace(f1, lower=None, upper=None, why=why)
     return f1
 

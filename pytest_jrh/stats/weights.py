@@ -12,15 +12,17 @@ Cochran 1977, Sampling Techniques, 12.2).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pytest_jrh.core.scales import NOT_APPLICABLE, Scale, off
-from pytest_jrh.stats.classes import FALSE_ALARMS, recall_key
+from pytest_jrh.stats.classes import FALSE_ALARMS, FEWEST_LABELS, RECALL_OF, recall_key
 from pytest_jrh.stats.intervals import LEVEL, Estimate, kappa_of_sums, products
-from pytest_jrh.stats.verdicts import Floats, Ints, Verdicts, answer_of
+from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, answer_of
 
 _DRAWS = 2_000
 _UNSEEN = 0.5
@@ -37,21 +39,22 @@ class Stratum(NamedTuple):
     and what share of independent cases they are of those that they stand for.
     """
 
+    name: str
     weight: float
     labels: int
     share: float
 
 
-def strata(weights: Sequence[float], clusters: Ints) -> list[Stratum | None]:
-    """The strata of cases with these weights, 0 for those without a label."""
-    known, places, numbers = np.unique(weights, return_inverse=True, return_counts=True)
+def strata(weights: Iterable[tuple[str, float]], clusters: Ints) -> list[Stratum | None]:
+    """The strata of cases with these names and weights, 0 for those without a label."""
+    known = Coded.of(weights)
     sizes = np.bincount(np.unique(clusters, return_inverse=True)[1]).astype(float)
     alike = 1 + _ALIKE * ((sizes @ sizes) / sizes.sum() - 1)
-    of_weights: list[Stratum | None] = []
-    for weight, number in zip(known.tolist(), numbers.tolist(), strict=True):
-        stratum = Stratum(weight, number, min(1.0, alike / max(weight, 1.0)))
-        of_weights.append(stratum if weight else None)
-    return [of_weights[place] for place in places]
+    of_names: list[Stratum | None] = []
+    for (name, weight), number in zip(known.names, np.bincount(known.codes).tolist(), strict=True):
+        stratum = Stratum(name, weight, number, min(1.0, alike / max(weight, 1.0)))
+        of_names.append(stratum if weight else None)
+    return Coded(of_names, known.codes).values
 
 
 def weighted(
@@ -64,9 +67,15 @@ def weighted(
     labelled = judged.where(~judged.weight.equals(None))
     if len(labelled):
         cells, masses = _masses(labelled, unseen)
+        numbers = Counter(recall_key(of) for of in labelled.case_class.values if of is not None)
         for key, figure in figures.items():
-            if figure.value is not None and key != "flicker":
-                of_figures[key] = _estimate(key, cells, masses, len(labelled))
+            if figure.value is None or key == "flicker":
+                continue
+            estimate = _estimate(key, cells, masses, len(labelled))
+            if key.startswith(RECALL_OF) and numbers[key] < FEWEST_LABELS:
+                why = f"the class has fewer than {FEWEST_LABELS} labels"
+                estimate = replace(estimate, lower=None, upper=None, why=why)
+            of_figures[key] = estimate
     return of_figures
 
 
@@ -113,7 +122,7 @@ def _labels(cell: _Cell) -> tuple[list[int | None], list[int | None]]:
 def _estimate(key: str, cells: Sequence[_Cell], masses: Floats, labels: int) -> Estimate:
     """A figure with its interval."""
     if key.endswith("kappa"):
-        answers = [answer_of(*cell) for cell in cells]
+        answers = [_answer(*cell) for cell in cells]
         is_known = np.array([answer is not None for answer in answers])
         pairs = np.array([(cell[1], answer) for cell, answer in zip(cells, answers, strict=True)])
         known = pairs[is_known].astype(float)
@@ -132,14 +141,15 @@ def _estimate(key: str, cells: Sequence[_Cell], masses: Floats, labels: int) -> 
 
 def _terms(key: str, scale: Scale, label: Any, score: int | None) -> tuple[float, float]:
     """What a verdict adds to a figure, a ratio of two sums."""
-    is_right, answer = scale.accepts(score, label), answer_of(scale, label, score)
-    error = None if answer is None else off(answer, label)
+    is_right, answer = scale.accepts(score, label), _answer(scale, label, score)
+    error = None if answer is None else answer - label
     if key == "violated":
         return label == 1, 1
     if key == "accuracy":
         return is_right, 1
     if key in ("exact", "within_one"):
-        return error is not None and abs(error) <= (key == "within_one"), 1
+        is_exact = score is not None and not off(score, label)
+        return is_exact or (key == "within_one" and error is not None and abs(error) <= 1), 1
     if key in ("mean_absolute_error", "bias"):
         return abs(error or 0) if key != "bias" else error or 0, error is not None
     of_class = scale.class_of(label)
@@ -148,6 +158,13 @@ def _terms(key: str, scale: Scale, label: Any, score: int | None) -> tuple[float
     if key == FALSE_ALARMS:
         is_right = not is_right and score != NOT_APPLICABLE
     return is_right, 1
+
+
+def _answer(scale: Scale, label: Any, score: int | None) -> int | None:
+    """The answer that counts; n/a beside levels is in no mean."""
+    if scale.is_ordered and NOT_APPLICABLE in (label, score):
+        return None
+    return answer_of(scale, label, score)
 
 
 def labels_for(figure: Estimate, points: float) -> int:

@@ -76,7 +76,7 @@ def test_a_sample_by_verdict_is_drawn_evenly_and_all_figures_are_of_the_whole_ta
     assert Counter(said[row["case_id"]] for row in rows) == {"violated": 30, "satisfied": 30}
     assert {row["split"] for row in rows} == {"weighted"}
     for row in rows:
-        assert float(row["weight"]) == pytest.approx(numbers[said[row["case_id"]]] / 30, rel=1e-8)
+        assert row["weight"] == f"{numbers[said[row['case_id']]]} of {said[row['case_id']]}"
     # The second person labels the same, and a label that is settled keeps its weight.
     other = {
         case: 1 - value if case == rows[0]["case_id"] else value for case, value in truth.items()
@@ -94,7 +94,8 @@ def test_a_sample_by_verdict_is_drawn_evenly_and_all_figures_are_of_the_whole_ta
     figures = figures_of()
     mass: dict[tuple[int, int], float] = {(0, 0): 0, (0, 1): 0, (1, 0): 0, (1, 1): 0}
     for row in rows:
-        mass[truth[row["case_id"]], int(said[row["case_id"]] == "violated")] += float(row["weight"])
+        verdict = said[row["case_id"]]
+        mass[truth[row["case_id"]], int(verdict == "violated")] += numbers[verdict] / 30
     total = sum(mass.values())
     assert total == pytest.approx(1_000)
     hits, alarms = mass[1, 1], mass[0, 1]
@@ -189,3 +190,38 @@ def test_without_weights_all_is_as_before() -> None:
     figures = figures_of()
     assert figures["accuracy"].count is not None
     assert not math.isnan(figures["accuracy"].value or 0)
+
+
+def test_labels_stand_for_all_cases_of_their_word_however_many_there_are() -> None:
+    lines = ["id,verdict", *(f"c{n},{'fail' if n < 100 else 'pass'}" for n in range(1_000))]
+    Path("t.csv").write_text("\n".join(lines), encoding="utf-8")
+    rows = ["case_id,label,weight"]
+    # Of 50 drawn of each word, 10 and 40 are labelled, and some people cannot tell.
+    rows += [f"c{n},{'violated' if n < 9 else 'satisfied'},100 of fail" for n in range(10)]
+    rows += [f"c{n},cannot tell,100 of fail" for n in range(10, 20)]
+    rows += [f"c{n},{'violated' if n < 102 else 'satisfied'},900 of pass" for n in range(100, 140)]
+    Path("labels.csv").write_text("\n".join(rows), encoding="utf-8")
+    figures = figures_of()
+    assert figures["accuracy"].value == pytest.approx((90 + 900 * 38 / 40) / 1_000)
+    assert figures["recall"].value == pytest.approx(90 / (90 + 900 * 2 / 40))
+
+
+def test_weights_of_one_leave_figures_of_a_scale_as_they_are() -> None:
+    """Also where a label is n/a, or lies between two levels."""
+    rows, labels, plain = ["id,verdict"], ["id,a,b,weight"], ["id,a,b"]
+    for number, (one, other, verdict) in enumerate(
+        [("1", "2", "1"), ("3", "3", "4"), ("n/a", "n/a", "2"), ("5", "4", "4"), ("2", "2", "n/a")]
+        * 8
+    ):
+        rows.append(f"c{number},{verdict}")
+        plain.append(f"c{number},{one},{other}")
+        labels.append(f"{plain[-1]},1")
+    Path("t.csv").write_text("\n".join(rows), encoding="utf-8")
+    figures = {}
+    for name, lines in (("weighted", labels), ("plain", plain)):
+        Path(f"{name}.csv").write_text("\n".join(lines), encoding="utf-8")
+        table = check_table("t.csv", labels=f"{name}.csv", label=["a", "b"], scale=(1, 5))
+        figures[name] = table.session.sections[0].total.figures
+    for key, figure in figures["plain"].items():
+        if figure.value is not None and key != "flicker":
+            assert figures["weighted"][key].value == pytest.approx(figure.value), key
