@@ -70,8 +70,8 @@ class TableResults(Sequence[CaseResult]):
         for judge in judges:
             for case in table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
-                # no row.
-                is_rated = table.values.scale.is_verdict and case.given.get(judge)
+                # no row; one on which people disagree has their votes.
+                is_rated = (table.values.scale.is_verdict or case.votes) and case.given.get(judge)
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
         self._slices = table_slices(table.table, table.columns)

@@ -402,7 +402,7 @@ class FailureText:
                 _in_a_line(case_title(result, room)),
                 *(INDENT + part_line(*part, room) for part in self.parts),
                 _in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"),
-                _in_a_line(f"label {result.label} ({self.giver})"),
+                _in_a_line(f"label {result.label_text} ({self.giver})"),
                 _SEE_WHOLE,
             ]
         return escape_commands("\n".join(lines))

@@ -285,8 +285,11 @@ def people_sections(session: Session) -> Iterator[Section]:
     """How far people agree; judges beside each of them and they beside each other; whether judges
     may take their place; figures with disputed cases.
     """
+    is_weighted = any(session.verdicts.weight.names)
     for suite, people in session.people.items():
         blocks: list[Block] = [Sentence(f"People agree in {agreement_text(people.agreement)}.")]
+        if is_weighted:
+            blocks.append(Sentence("Here each label counts once, whatever it stands for."))
         blocks.append(pairs_table("beside each other", people.pairs))
         for judge, beside in people.judges.items():
             name = one_line(judge or THE_JUDGE)
@@ -300,7 +303,7 @@ def people_sections(session: Session) -> Iterator[Section]:
                 )
                 blocks.append(Sentence(text))
             by_votes = [f"{title} {figure(of).whole}" for title, of in beside.by_votes.items()]
-            if by_votes:
+            if by_votes and not is_weighted:
                 text = f"With disputed cases by their votes, {name}: {', '.join(by_votes)}."
                 blocks.append(Sentence(text))
         yield Section(f"{session.prefix(suite)}People", tuple(blocks))

@@ -243,7 +243,7 @@ def _table(table: Table) -> Iterator[str]:
             yield _table_row([name, *(prose(cell.whole) for cell in row.cells)])
     yield ""
     if rows > table.most:
-        yield f"{rows - table.most:,} more rows are in the report.\n"
+        yield f"{counted(rows - table.most, 'more row')} in the report.\n"
 
 
 def _table_row(cells: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from itertools import compress
 import numpy as np
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.scales import NOT_APPLICABLE
 from pytest_jrh.stats.intervals import Estimate, estimate_mean, t_tail
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints
 
@@ -54,6 +55,9 @@ def alt_test(
     values, codes = np.unique([answer, judge[case]], return_inverse=True)
     of_person, of_judge = codes.reshape(2, -1)
     distances = (values[:, None] - values) ** 2 if ordered else 1 - np.eye(len(values))
+    # From every level n/a is as far as levels can be from each other.
+    is_level = values != NOT_APPLICABLE
+    distances[is_level != is_level[:, None]] = distances[np.ix_(is_level, is_level)].max(initial=1)
     # How far an answer is from those of all people of a case, and so from those of the others.
     given = np.zeros((len(judge), len(values)))
     np.add.at(given, (case, of_person), 1)

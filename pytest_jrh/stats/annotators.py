@@ -83,11 +83,8 @@ class Votes:
         return "no label" if answer is None else self.scale.word(answer)
 
     def numbers(self, answers: Iterable[int | None]) -> Floats:
-        """Answers as numbers; among levels n/a has no place."""
-        numbers = np.array([*answers], float)
-        if self.scale.is_ordered:
-            numbers[numbers == NOT_APPLICABLE] = math.nan
-        return numbers
+        """Answers as numbers, nan for none."""
+        return np.array([*answers], float)
 
     def counts(self, values: Sequence[Any] | Floats) -> Floats:
         """How many people give each case each of these values."""
@@ -109,10 +106,13 @@ class Agreement:
 
 def agreement(votes: Votes) -> Agreement:
     """How far people agree: in pairs, and beyond chance by alpha, 1 minus observed over expected
-    disagreement (Krippendorff 2004, Content Analysis, ch. 11), with the nominal or the ordinal
-    difference; a case with m labels counts m / (m - 1) for each of its pairs.
+    disagreement (Krippendorff 2004, Content Analysis, ch. 11), with the ordinal difference of
+    levels, and else the nominal one, as n/a is no level; a case with m labels counts m / (m - 1)
+    for each of its pairs.
     """
-    counts = votes.counts(np.unique(votes.answer[~np.isnan(votes.answer)]))
+    values = np.unique(votes.answer[~np.isnan(votes.answer)])
+    is_ordered = votes.scale.is_ordered and NOT_APPLICABLE not in values
+    counts = votes.counts(values)
     of_several = counts.sum(axis=1) > 1
     if not of_several.any():
         missing = Estimate(why="no case has labels of two people")
@@ -124,11 +124,11 @@ def agreement(votes: Votes) -> Agreement:
     # Alpha is one of sums over cases: of each one's disagreement, with the differences as they are,
     # and of its counts, on which ordinal differences depend, too.
     together = counts.T @ weights - np.diag(weights.sum(axis=0))
-    differences = _differences(counts.sum(axis=0), votes.scale)
+    differences = _differences(counts.sum(axis=0), is_ordered=is_ordered)
 
     def alpha(sums: Any) -> Any:
         margins = np.array(sums[1:])
-        moved = _differences(margins, votes.scale)
+        moved = _differences(margins, is_ordered=is_ordered)
         by_chance = margins @ moved @ margins
         if not by_chance:
             return math.nan
@@ -145,11 +145,11 @@ def agreement(votes: Votes) -> Agreement:
     return Agreement(raw, where_varied(figure, len(counts) - most))
 
 
-def _differences(margins: Floats, scale: Scale) -> Floats:
+def _differences(margins: Floats, *, is_ordered: bool) -> Floats:
     """How much two values differ: at all, or on a scale by the number of labels between them, each
     end counted half, squared.
     """
-    if not scale.is_ordered:
+    if not is_ordered:
         return 1 - np.eye(len(margins))
     middles = np.cumsum(margins) - margins / 2
     differences: Floats = (middles[:, None] - middles) ** 2

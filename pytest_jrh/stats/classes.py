@@ -184,7 +184,10 @@ def confusions(matrix: ConfusionMatrix, scale: Scale) -> Iterator[str]:
             calls = f": calls {most:,} of them {called}" if is_most else ""
             yield f"Never says {word}, which is right in {counted(n, 'case')}{calls}."
         elif is_most:
-            yield f"Calls {most:,} of {counted(n, f'{word} case')} {called}."
+            cases = counted(n, f"{word} case")
+            if scale.is_ordered and label != NOT_APPLICABLE:
+                cases = f"{counted(n, 'case')} of level {word}"
+            yield f"Calls {most:,} of {cases} {called}."
 
 
 def called(wrong: Verdicts) -> Mapping[str, int]:

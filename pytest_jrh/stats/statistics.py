@@ -271,8 +271,7 @@ def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate, scale: Scale) -> E
 @frozen
 class JudgePair:
     """How two judges of a panel, or a judge and a person, or two people agree on the cases that
-    both gave a score, whatever the label; `kappa` is Cohen's, quadratically weighted in ordinal
-    mode.
+    both gave a score, whatever the label; `kappa` is Cohen's, quadratically weighted of levels.
     """
 
     judges: tuple[str, str]
@@ -298,7 +297,9 @@ def judge_pairs(
             same, clusters[of_both], missing="no case has a verdict of both"
         )
         if len(pair):
-            kappa = estimate_kappa(pair, clusters[of_both], is_ordered=is_ordered)
+            # Where one says n/a, which is no level, answers are equal or not.
+            has_order = is_ordered and not np.any(pair == NOT_APPLICABLE)
+            kappa = estimate_kappa(pair, clusters[of_both], is_ordered=has_order)
             most = [np.unique(column, return_counts=True)[1].max() for column in pair.T]
             kappa = where_varied(kappa, len(pair) - max(most))
         pairs.append(JudgePair((names[one], names[other]), agreement, kappa))
@@ -365,8 +366,6 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
             scores_of_case.append(f"{judge}: {said}")
         without_majority[made_id] = ", ".join(scores_of_case)
     numbers = scores.astype(float)
-    if cases.is_ordered:
-        numbers[scores == NOT_APPLICABLE] = np.nan
     pairs = judge_pairs(judges, numbers, cases.cluster, is_ordered=cases.is_ordered)
     accuracy = share_of(cases, majorities == np.array(cases.label.values))
     return Panel(suite, tuple(judges), pairs, without_majority, accuracy)

@@ -325,3 +325,46 @@ def test_agreement_on_values_that_hardly_vary_has_no_interval(
         assert figure.value == pytest.approx(1)
         assert (figure.lower is not None) is has_interval
         assert ("fewer than 10 cases" in figure.why) is not has_interval
+
+
+def beside_people(rows: Sequence[tuple[str, ...]], **settings: Any) -> Any:
+    """The people and the judge of a table with a column for each of them, the judge's last."""
+    names = ["ann", "bo", "cy"][: len(rows[0]) - 1]
+    lines = []
+    for number, row in enumerate(rows):
+        lines.append({"case": f"c{number}", **dict(zip((*names, "judge"), row, strict=True))})
+    [people] = check_table(lines, label=names, verdict="judge", **settings).session.people.values()
+    return people
+
+
+def test_cases_without_a_majority_count_where_a_judge_is_held_against_people() -> None:
+    rows = [("a", "a", "a", "a")] * 40 + [("b", "c", "d", "a")] * 40
+    people = beside_people(rows, classes=["a", "b", "c", "d"])
+    beside = people.judges[""]
+    assert beside.agreement.value == pytest.approx(0.5)
+    assert {pair.agreement.n for pair in people.pairs} == {80}
+    assert beside.by_votes["b missed"].value == 1
+    assert beside.alt_test is not None
+
+
+def test_a_judge_that_flees_to_not_applicable_is_no_better_than_people() -> None:
+    rng = np.random.default_rng(3)
+    rows = []
+    for number in range(120):
+        level = int(rng.integers(1, 6))
+        votes = [str(min(5, max(1, level + int(rng.integers(-1, 2))))) for _ in range(3)]
+        rows.append((*votes, "n/a" if number % 4 else str(level)))
+    people = beside_people(rows, scale=(1, 5))
+    beside = people.judges[""]
+    assert beside.agreement.value < 0.25
+    assert beside.alt_test is not None
+    assert not any(beside.alt_test.matched.values())
+    kappas = {pair.judges: pair.kappa.value for pair in people.pairs}
+    assert kappas["the judge", "ann"] < 0.2
+    assert kappas["ann", "bo"] > 0.5
+
+
+def test_people_who_say_not_applicable_of_a_level_disagree() -> None:
+    people = beside_people([("3", "n/a", "3")] * 20 + [("4", "4", "4")] * 20, scale=(1, 5))
+    assert people.agreement.raw.value == pytest.approx(0.5)
+    assert people.agreement.alpha.value < 0.5
