@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +19,22 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.runs import SETTLED, AgentRun, Rubric
+from pytest_jrh.core.scales import BARE
 from pytest_jrh.core.text import counted, visible
+from pytest_jrh.core.values import as_word
 from pytest_jrh.people.board import LabelBoard, drawn_evenly
-from pytest_jrh.people.labels import Disputes, LabelTable
+from pytest_jrh.people.labels import Disputes, LabelTable, label_word
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
-from pytest_jrh.sources.columns import CaseKey, TextToLabel, texts_to_label
+from pytest_jrh.sources.columns import (
+    ROLES,
+    CaseKey,
+    Table,
+    TextToLabel,
+    columns_named,
+    texts_to_label,
+)
 from pytest_jrh.sources.patterns import with_named
 from pytest_jrh.store.records import case_digest
 
@@ -62,6 +71,10 @@ def label_file(options: Namespace) -> int:
         message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(message, str(path), hint=hint)
+    verdicts: Sequence[str] = ()
+    if table is not None:
+        verdicts = columns_named(table, ROLES["verdict"])
+        notices = (*notices, *_other_words(table, verdicts, cases))
     labels = LabelTable(out, cases, "drawn" if options.sample else "")
     if options.by:
         words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
@@ -110,9 +123,43 @@ def label_file(options: Namespace) -> int:
                 command += ["--rubric", f"{rubric_id}: {text}"]
         elif options.case:
             command += ["--case", options.case]
+        by = options.by
+        if by == "verdict" and len(verdicts) == 1:
+            by = verdicts[0]
+        if table is not None and by and [by] != [*verdicts] and _has_answer(table, by, cases):
+            command += ["--verdict", by]
         line = f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
         sys.stdout.write(visible(line))
     return 0
+
+
+def _other_words(table: Table, verdicts: Iterable[str], cases: Iterable[Case]) -> Iterator[str]:
+    """Say which verdicts are words of other answers than people are asked for: labels and such
+    verdicts cannot be compared.
+    """
+    answers: dict[str, None] = {}
+    for case in {case.rubric.id: case for case in cases}.values():
+        for answer in case.scale.answers:
+            answers[label_word(case, answer)] = None
+    for column in verdicts:
+        words = dict.fromkeys(filter(None, table.texts(column)))
+        if words and not _has_answer(table, column, cases):
+            yield (
+                f"The verdicts of {column} are {listed(words, 5)}, and people are asked for "
+                f"{listed(answers, 5)}: name a rubric file whose classes or levels these are "
+                "(--rubric FILE), or say to check what they mean (--map)."
+            )
+
+
+def _has_answer(table: Table, column: str, cases: Iterable[Case]) -> bool:
+    """Whether a column has an answer that people are asked for, or a number: check asks what it
+    means.
+    """
+    known = set(BARE)
+    for case in {case.rubric.id: case for case in cases}.values():
+        known.update(case.scale.label_words)
+    words = {as_word(text) for text in table.texts(column)}
+    return any(word in known or word.lstrip("+-.")[:1].isdigit() for word in words)
 
 
 def _cases(items: Iterable[TextToLabel], rubrics: Sequence[Rubric]) -> list[Case]:

@@ -21,6 +21,7 @@ from pytest_jrh.cli.checking import check_table
 from pytest_jrh.core import values
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.scales import code_of
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelTable, PersonLabel
@@ -236,6 +237,35 @@ def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
     label_here(table(40), *POLITE, name="ben")
     rows = Counter((row["annotator"], row["split"]) for row in kept() if row["case_id"] in drawn)
     assert rows == {("ann", "drawn"): 8, ("ben", "drawn"): 8}
+
+
+def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [f"c{number},Text {number}.,{word}" for number, word in enumerate(["b", "a", "tie"] * 2)]
+    name = write("t.csv", "\n".join(["id,text,verdict", *rows]))
+    label_here(name, *POLITE, "--sample=6", "--by=verdict")
+    said = "The verdicts of verdict are b, a, tie, and people are asked for satisfied, violated: "
+    assert capsys.readouterr().out.startswith(said)
+    write("r.yml", "- {id: polite, instructions: Who?, classes: {a: one, b: other, tie: none}}")
+    to_b = dict.fromkeys([f"c{number}" for number in range(6)], code_of("b"))
+    label_here(name, "--rubric=r.yml", "--out=r.csv", labels=to_b)
+    assert "The verdicts of" not in capsys.readouterr().out
+
+
+def test_a_column_that_was_drawn_by_is_named_for_check(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [
+        f"c{number},So {number}.,{('pass', 'fail')[number % 2]},k{number % 2}"
+        for number in range(8)
+    ]
+    name = write("t.csv", "\n".join(["id,text,judge_polite,kind", *rows]))
+    for by, more in (("judge_polite", " --verdict judge_polite"), ("kind", "")):
+        label_here(name, *POLITE, "--sample=4", f"--by={by}", f"--out={by}.csv")
+        command = capsys.readouterr().out.splitlines()[-1].partition(" pytest_jrh ")[2]
+        assert command == f"check t.csv --labels {by}.csv{more}"
+    assert main(["check", name, "--labels=judge_polite.csv", "--verdict=judge_polite"]) == 0
 
 
 SIGNS = [
