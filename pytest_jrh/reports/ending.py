@@ -28,7 +28,7 @@ from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
-from pytest_jrh.reports.terminal import Annotation, TerminalReport
+from pytest_jrh.reports.terminal import TerminalReport, annotation_lines
 from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, is_active
 from pytest_jrh.stats.changes import how_asked
 from pytest_jrh.stats.comparison import compare
@@ -69,7 +69,6 @@ REPORTS: list[Report] = [
     MarkdownReport(),
     JsonReport(),
     JunitReport(),
-    Annotation(),
     # Its answer is the last that is printed.
     TerminalReport(),
 ]
@@ -523,13 +522,15 @@ def ending_lines(
     wrapped, GitHub's runner takes none for a command but those of annotations.
     """
     lines = list(first)
-    answer = []
+    answer: list[Styled] = []
     if concluded is not None:
         display = replace(display, written=tuple(concluded.written))
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.folder)
+            answer += map(Styled, annotation_lines(concluded.session, workspace))
         for report in REPORTS:
             for line in report.lines(concluded.session, display):
-                text = line.text if report.is_for_runner else escape_commands(line.text)
-                answer.append(Styled(text, line.style))
+                answer.append(Styled(escape_commands(line.text), line.style))
         lines += concluded.updates
     lines += [f"note: {notice}" for notice in notices]
     if lines and answer and answer[0].text:

@@ -40,8 +40,6 @@ class Report:
 
     suffix: ClassVar[str] = ""
     """How the names of its files end that `--jrh-report` names."""
-    is_for_runner: ClassVar[bool] = False
-    """Whether its lines are meant as commands to GitHub's runner."""
     variable: ClassVar[str] = ""
     """An environment variable that names a file which `text` is appended to."""
 

@@ -4,7 +4,6 @@ all that it rests on; and the one annotation for GitHub.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -334,25 +333,14 @@ def _largest_change(pieces: Iterable[Piece]) -> tuple[str, str]:
 _CHANGED = " -> "
 
 
-class Annotation(Report):
-    """What GitHub shows beside the changed prompt of a pull request; in its jobs alone."""
-
-    is_for_runner = True
-
-    def lines(self, session: Session, display: Display) -> Iterable[Styled]:
-        if os.environ.get("GITHUB_ACTIONS") != "true":
-            return []
-        workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.folder)
-        return map(Styled, annotation_lines(session, workspace))
-
-
 _MOST_NAMED = 3
 
 
 def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
-    """Write `::error file=,line=,title=::message` with the decision and the cases to read first, at
-    the lines of the prompt that changed; a notice where a change of prompt or baseline is passed,
-    and nothing where there is none and nothing fails.
+    """What GitHub shows beside the changed prompt of a pull request: write
+    `::error file=,line=,title=::message` with the decision and the cases to read first, at the
+    lines of the prompt that changed; a notice where a change of prompt or baseline is passed, and
+    nothing where there is none and nothing fails.
 
     A file outside of `workspace` is not named. No text of a model or a file can begin or change a
     command.
