@@ -17,6 +17,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeAlias
 
@@ -103,6 +104,7 @@ def _usage(response: Any) -> Usage | None:
     return Usage(read, written)
 
 
+@dataclass(eq=False)
 class LiteLLMExchange:
     """Calls models through litellm; one instance, and so one connection pool, per session.
 
@@ -111,23 +113,16 @@ class LiteLLMExchange:
     `stops` says so. Use it from one event loop only.
     """
 
-    def __init__(
-        self,
-        *,
-        limit: int = 10,
-        retry: RetryPolicy | None = None,
-        redact: Callable[[str], str] = str,
-        pace: Pace | None = None,
-        stops: EarlyStop | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        self._pace = pace or Pace()
-        self._stops = stops or EarlyStop()
-        self._ledger = ledger or Ledger(None)
-        self._retry = retry or RetryPolicy()
-        self._redact = redact
+    limit: int
+    retry: RetryPolicy
+    redact: Callable[[str], str]
+    pace: Pace
+    stops: EarlyStop
+    ledger: Ledger
+
+    def __post_init__(self) -> None:
         self._stopping = asyncio.Event()
-        self._slots = asyncio.Semaphore(limit)
+        self._slots = asyncio.Semaphore(self.limit)
         self._in_flight = 0
         self._negotiation = Negotiation()
         # For the user, each once.
@@ -159,12 +154,12 @@ class LiteLLMExchange:
                 # The limit lets calls through, and this one's turn comes, too.
                 attempt, answers = 1, self._answers[server]
             late += failure.timed_out
-            if not failure.retry or attempt >= self._retry.attempts or late >= self._retry.timeouts:
+            if not failure.retry or attempt >= self.retry.attempts or late >= self.retry.timeouts:
                 raise failure.unscored(request, attempt)
-            wait = self._retry.wait(attempt, failure.retry_after, throttled=failure.throttled)
+            wait = self.retry.wait(attempt, failure.retry_after, throttled=failure.throttled)
             if failure.throttled:
                 # One case has hit the provider's rate limit, which holds for all others, too.
-                self._pace.slow_down(request.stage.model, wait)
+                self.pace.slow_down(request.stage.model, wait)
             else:
                 await self._pause(wait)
 
@@ -190,14 +185,14 @@ class LiteLLMExchange:
         """
         if self._stopping.is_set():
             raise Stopped
-        self._stops.check(request.case, request.needs)
+        self.stops.check(request.case, request.needs)
         turn = Turn(request.stage)
-        if wait := self._pace.wait(turn):
+        if wait := self.pace.wait(turn):
             return wait
         most = 0.0
-        if self._ledger.most_cost is not None and (price := price_for(request.stage)):
+        if self.ledger.most_cost is not None and (price := price_for(request.stage)):
             most = price.most(request)
-        refusal = self._ledger.enter(most)
+        refusal = self.ledger.enter(most)
         if refusal is None:
             return await self._send(request, most, turn)
         if most and self._in_flight > 1:
@@ -248,19 +243,19 @@ class LiteLLMExchange:
                 attempts.sent -= status is None
                 return None
             was_sent = status is not None or sent.requests > 0
-            failure = failure_of(error, request, self._redact, sent=was_sent)
+            failure = failure_of(error, request, self.redact, sent=was_sent)
             attempts.sent -= not was_sent
             attempts.lost += was_sent and status is None
             if not was_sent or reported_status(error) in _NEVER_PAID_STATUS:
                 actual = 0.0
             return failure
         finally:
-            self._ledger.correct(most, actual)
+            self.ledger.correct(most, actual)
         return answer
 
     async def _sending(self, turn: Turn, *, is_sent: bool) -> None:
         # The others only wait for their turn, which they have had.
-        while turn.sent_at is not None and (wait := self._pace.wait(turn, is_sent=is_sent)):
+        while turn.sent_at is not None and (wait := self.pace.wait(turn, is_sent=is_sent)):
             await asyncio.sleep(wait)
 
     async def _pause(self, seconds: float) -> None:

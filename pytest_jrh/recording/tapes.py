@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 
 from pytest_jrh.core import frozen
@@ -85,6 +85,7 @@ class Recording:
     one_cassette: bool
 
 
+@dataclass(eq=False)
 class Tape:
     """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
 
@@ -96,26 +97,21 @@ class Tape:
     What it does not hold is answered from a `former` cassette that does, which stays as it is.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        path: Path,
-        mode: RecordMode,
-        recording: Recording,
-        *,
-        case: str,
-        shared: bool,
-        former: Callable[[], Sequence[Path]],
-        needs: Callable[[], Needs],
-    ) -> None:
-        self.path = path
+    folder: Path
+    path: Path
+    mode: RecordMode
+    recording: Recording
+    _: KW_ONLY
+    case: str
+    shared: bool
+    former: Callable[[], Sequence[Path]]
+    needs: Callable[[], Needs]
+
+    def __post_init__(self) -> None:
+        path, recording = self.path, self.recording
         self.file = self.answered_from = cassette_file(path, shared=recording.one_cassette)
-        self._former_paths = former
-        self.case = case
-        self.needs = needs
         self.asked: set[str] = set()
-        self._folder = folder
-        self._lock_file = lock_file(folder, path)
+        self._lock_file = lock_file(self.folder, path)
         self._locks = self._lock_file.parent
         # Says which session has recorded the cassette anew, for the others of its cases that ask
         # for it.
@@ -124,9 +120,6 @@ class Tape:
         self.name = f"{path.stem.rpartition('.')[2]} {self._lock_file.stem[:12]}"
         self.lookups: list[Lookup] = []
         self.sent = SentTexts(recording.redactor.of_code)
-        self._mode = mode
-        self.recording = recording
-        self._shared = shared
         self._anew = self._starts_anew
         self._made: set[str] = set()
         self._cassette = Cassette.load(path)
@@ -141,19 +134,19 @@ class Tape:
     @property
     def _starts_anew(self) -> bool:
         """Whether its calls are to be asked anew: another case of the session may have done so."""
-        if self._mode != "all" or not self._shared or not self._mark.exists():
-            return self._mode == "all"
+        if self.mode != "all" or not self.shared or not self._mark.exists():
+            return self.mode == "all"
         return self._mark.read_text(encoding="utf-8") != self.recording.session
 
     @property
     def closed(self) -> bool:
         """Whether the cassette is complete, and mode `once` adds nothing to it."""
-        return self._mode == "once" and self.was_complete
+        return self.mode == "once" and self.was_complete
 
     @property
     def records(self) -> bool:
         """Whether the record mode lets a missing call be made."""
-        return self._mode != "none" and not self.closed
+        return self.mode != "none" and not self.closed
 
     def recorded(self, fingerprint: str, *, interactions: bool = False) -> RecordedCall | None:
         """The recorded call with this fingerprint; None where it is to be recorded anew."""
@@ -169,7 +162,7 @@ class Tape:
         """The call in a cassette of before; None where it is to be asked anew."""
         if self._anew or fingerprint in self._renewed:
             return None
-        for path in self._former_paths():
+        for path in self.former():
             if (entry := Cassette.load(path).find(fingerprint)) is not None:
                 self.answered_from = cassette_file(path, shared=self.recording.one_cassette)
                 return entry
@@ -276,7 +269,7 @@ class Tape:
         replayed = {lookup.fingerprint for lookup in self.lookups if lookup.is_recorded}
         asks = self.recording.live is not None or self.recording.planning
         are_old = bool(fingerprints) and replayed.issuperset(fingerprints)
-        if not asks or not are_old or self._mode == "none":
+        if not asks or not are_old or self.mode == "none":
             return False
         known = self._cassette
         if not self.recording.planning:
@@ -336,7 +329,7 @@ class Tape:
             await self._hold(turns, pointer.with_suffix(".lock"), request.stage.stage)
             entry = self._pointed_to(pointer, fingerprint)
             if entry is None:
-                cassette = self.path.relative_to(self._folder).as_posix()
+                cassette = self.path.relative_to(self.folder).as_posix()
                 text = f"{self.recording.session}\n{cassette}"
                 # Before the call is made, so that a kill loses nothing.
                 with writing(request.stage.stage, _NO_CALL.format(self._locks)):
@@ -352,8 +345,8 @@ class Tape:
         if not pointer.exists():
             return None
         session, _, cassette = pointer.read_text(encoding="utf-8").partition("\n")
-        anew = self._mode == "all" or fingerprint in self._renewed
-        holder = self._folder / cassette
+        anew = self.mode == "all" or fingerprint in self._renewed
+        holder = self.folder / cassette
         if holder == self.path or (anew and session != self.recording.session):
             return None
         return Cassette.load(holder, interactions=True).entries.get(fingerprint)
@@ -424,19 +417,27 @@ class Tape:
     def _save(self, stage: str) -> None:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
             self._cassette.save()
-            if self._shared and self._mode == "all":
+            if self.shared and self.mode == "all":
                 atomic_write(self._mark, self.recording.session)
 
     async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
-        with writing(stage, _NO_CALL.format(self._folder)):
+        with writing(stage, _NO_CALL.format(self.folder)):
             await resources.enter_async_context(held(lock, self.recording.stopping))
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unscored:
         """The outcome of a call that is not recorded; `why` goes before the cause, and ends in a
         space.
         """
-        cassette = Cassette.load(self.path, interactions=True)
-        entry, stage = _nearest(cassette, request), request.stage.stage
+        cassette, stage = Cassette.load(self.path, interactions=True), request.stage.stage
+        parts = request.parts
+
+        def likeness(entry: RecordedCall) -> tuple[int, int]:
+            in_common = set(entry.asked.get("messages", ())).intersection(parts["messages"])
+            return len(in_common), sum(entry.asked.get(name) == parts[name] for name in parts)
+
+        # The recorded call of the same stage that has the most in common with the request.
+        same_stage = [entry for entry in cassette.entries.values() if entry.stage == stage]
+        entry = max(same_stage, key=likeness, default=None)
         cause, changes = "The case has no recording.", ""
         if entry is not None:
             changes = difference(entry, request, redact=self.recording.redactor.text)
@@ -463,19 +464,6 @@ class Tape:
 def _spent(answer: Answer) -> Spending:
     """What an answer took, whenever that was paid."""
     return Spending(usage=answer.usage, cost=answer.cost or 0.0, unpriced=int(answer.cost is None))
-
-
-def _nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
-    """The recorded call of the same stage that has the most in common with a request."""
-    parts = request.parts
-
-    def likeness(entry: RecordedCall) -> tuple[int, int]:
-        in_common = set(entry.asked.get("messages", ())).intersection(parts["messages"])
-        return len(in_common), sum(entry.asked.get(name) == parts[name] for name in parts)
-
-    entries = cassette.entries.values()
-    same_stage = [entry for entry in entries if entry.stage == request.stage.stage]
-    return max(same_stage, key=likeness, default=None)
 
 
 def difference(

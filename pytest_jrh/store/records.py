@@ -140,6 +140,11 @@ class Record(_RecordPart):
         """The case as the record has it, whether or not anybody has changed it since."""
         perturbation, rubric = self.perturbation, self.target_rubric
         scale = scale_of(self.score_levels, mode=self.mode)
+        no_case, verification = None, perturbation.verification
+        if self.rejected is not None:
+            # What the verifier said tells why it rejected the case.
+            contradicts = verification is not None and verification.contradiction
+            no_case = Skip("contradiction" if contradicts else "not_confirmed", self.rejected)
         case = Case(
             spec=self.spec,
             rubric=replace(rubric, answers=rubric.offering(scale)),
@@ -156,10 +161,10 @@ class Record(_RecordPart):
                 self.perturbed_messages,
                 perturbation.plan,
                 perturbation.steps,
-                perturbation.verification,
+                verification,
                 perturbation.confirmed,
                 perturbation.final_summary,
-                no_case=self._rejection,
+                no_case=no_case,
             ),
             expected=coded(self.expected),
             verified=self.verified,
@@ -172,15 +177,6 @@ class Record(_RecordPart):
         metadata = {key: value for key, value in self.metadata.items() if key not in generated}
         run = replace(case.run, metadata=metadata | self.shadowed_metadata)
         return replace(case, run=run)
-
-    @property
-    def _rejection(self) -> Skip | None:
-        """Why the verifier rejected the case: what it said tells the kind."""
-        if self.rejected is None:
-            return None
-        verification = self.perturbation.verification
-        contradicts = verification is not None and verification.contradiction
-        return Skip("contradiction" if contradicts else "not_confirmed", self.rejected)
 
 
 _SHORT = 16

@@ -17,6 +17,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
+from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy
 from tests.support.loopback import Call, Loopback, Wire
 
 OPENAI, RESPONSES = "openai/gpt-4.1-mini", "openai/responses/gpt-4.1-mini"
@@ -205,11 +206,10 @@ def verdict(server: Fixed, model: str) -> int:
     async def ask() -> int:
         path = "/v1" if model.startswith("openai/") else ""
         stage = StageModel("judge", model, api_base=f"http://127.0.0.1:{server.port}{path}")
-        exchange = LiteLLMExchange()
+        exchange = LiteLLMExchange(1, RetryPolicy(), str, Pace(), EarlyStop(), Ledger(None))
         try:
             question = [{"role": "user", "content": "Is it violated?"}]
-            complete = make_complete(exchange)
-            completion = await complete(stage, question, judge_response((0, 1)))
+            completion = await make_complete(exchange)(stage, question, judge_response((0, 1)))
             return int(completion.parsed.model_dump()["score"])
         finally:
             await exchange.aclose()
