@@ -9,6 +9,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
@@ -85,6 +86,7 @@ class Halt:
     trouble: Unscored | None = None
 
 
+@dataclass(eq=False)
 class Exchanges:
     """The exchanges of one judging, used from every thread that the judge's code runs in.
 
@@ -95,28 +97,22 @@ class Exchanges:
     were answered or sent.
     """
 
-    def __init__(
-        self,
-        recorded: Sequence[Fields],
-        *,
-        live: bool,
-        redactor: Redactor,
-        admit: Callable[[], object],
-        changed: Callable[[], object],
-        room: Callable[[int], contextlib.AbstractContextManager[None]],
-    ) -> None:
-        self.live = live
-        self.redactor = redactor
+    recorded: Sequence[Fields]
+    _: KW_ONLY
+    live: bool
+    redactor: Redactor
+    admit: Callable[[], object]
+    changed: Callable[[], object]
+    room: Callable[[int], contextlib.AbstractContextManager[None]]
+
+    def __post_init__(self) -> None:
         self.halt: Halt | None = None
         self.sent = 0
         self.replayed = 0
         self.asked: list[HttpRequest] = []
-        self._admit = admit
-        self._changed = changed
-        self._room = room
         self._rooms: list[contextlib.ExitStack] = []
         self._bytes_made = 0
-        self._unused = list(recorded)
+        self._unused = list(self.recorded)
         # Those that answered, each with whether the answer is worth replaying.
         self._used: list[tuple[Fields, bool]] = []
         self.closed = False
@@ -176,8 +172,8 @@ class Exchanges:
         room = contextlib.ExitStack()
         request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
         try:
-            room.enter_context(self._room(request_size))
-            self._admit()
+            room.enter_context(self.room(request_size))
+            self.admit()
         except Unscored as trouble:
             room.close()
             return Halt("unasked", trouble.cause, trouble=trouble)
@@ -198,7 +194,7 @@ class Exchanges:
             self._bytes_made += len(str(interaction).encode("utf-8", "replace"))
             if self._rooms:
                 self._rooms.pop().close()
-        self._changed()
+        self.changed()
 
     def refused(self, tried: str) -> NoReturn:
         """Stop the judge, which tries to go past the recording; raises `Halted`."""
