@@ -10,14 +10,23 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
-from pytest_jrh.cli.check import check_file, declare_check, declare_meanings, scale
+from pytest_jrh.cli.check import declare_check, declare_meanings, scale
 from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import escape_commands, nearest_hint, visible
 
+# Each is loaded where it runs.
+_COMMANDS = {
+    "check": "check:check_file",
+    "init": "init:start_suite",
+    "label": "label:label_file",
+    "merge": "merge:merge",
+    "schema": "init:write_schemas",
+}
 _COLUMNS = ("request", "response", "context", "case")
 
 
@@ -92,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = nearest_hint(unknown[0].partition("=")[0], known)
             message = f"unrecognized arguments: {' '.join(unknown)}"
             of_command.error(f"{message}; {hint}" if hint else message)
-        code = _COMMANDS[options.command](options)
+        code: int = resolve_name(f"pytest_jrh.cli.{_COMMANDS[options.command]}")(options)
         sys.stdout.flush()
     except InputError as error:
         sys.stderr.write(escape_commands(visible(f"{error}\n")))
@@ -224,18 +233,6 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
     label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
 
 
-def _label(options: argparse.Namespace) -> int:
-    from pytest_jrh.cli.label import label_file
-
-    return label_file(options)
-
-
-def _init(options: argparse.Namespace) -> int:
-    from pytest_jrh.cli.init import start_suite
-
-    return start_suite(options)
-
-
 def _local(name: str) -> Path:
     """The path of a file.
 
@@ -246,28 +243,6 @@ def _local(name: str) -> Path:
     if hint := remote_hint(name):
         raise InputError("is not a file on this machine", name, hint=hint)
     return Path(name)
-
-
-def _schema(options: argparse.Namespace) -> int:
-    from pytest_jrh.cli.init import write_schemas
-
-    sys.stdout.write("".join(f"{path}\n" for path in write_schemas(options.folder)))
-    return 0
-
-
-def _merge(options: argparse.Namespace) -> int:
-    from pytest_jrh.cli.merge import merge
-
-    return merge(options)
-
-
-_COMMANDS = {
-    "check": check_file,
-    "init": _init,
-    "label": _label,
-    "merge": _merge,
-    "schema": _schema,
-}
 
 
 if __name__ == "__main__":

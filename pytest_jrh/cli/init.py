@@ -14,7 +14,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib import metadata, resources
 from pathlib import Path
@@ -397,11 +397,12 @@ def _add_command(log: LogPlace, judge_file: str, gate: str) -> str:
     return shlex.join(command)
 
 
-def write_schemas(folder: str) -> Iterable[str]:
+def write_schemas(options: Namespace) -> int:
     """Write the JSON schemas of configs and rubric files; raises `InputError` where that fails."""
-    texts = _schemas(folder)
+    texts = _schemas(options.folder)
     _write(Path(), texts)
-    return texts
+    sys.stdout.write("".join(f"{path}\n" for path in texts))
+    return 0
 
 
 def _schemas(folder: str) -> dict[str, str]:
