@@ -196,23 +196,11 @@ def expand(
     """Yield the suite's specs by test, rubric, run, target score, variant and judge; what was
     `recorded` is drawn first.
     """
-    known_labels = labels or {}
-    specs = _of_runs(suite, runs, known_labels, recorded)
-    return with_probes(suite, specs, known_labels, recorded)
-
-
-def _of_runs(
-    suite: Suite,
-    runs: Sequence[RunSummary],
-    labels: Labels,
-    recorded: Recorded | None,
-) -> Iterator[CaseSpec]:
+    labels = labels or {}
     of_labels = {(run_id, epoch) for _, run_id, epoch in labels}
-    labelled_runs: list[RunSummary] = []
-    unlabelled_runs: list[RunSummary] = []
-    for run in runs:
-        is_labelled = run.key in of_labels
-        (labelled_runs if is_labelled else unlabelled_runs).append(run)
+    labelled_runs = [run for run in runs if run.key in of_labels]
+    unlabelled_runs = [run for run in runs if run.key not in of_labels]
+    specs = []
     for test in suite.tests:
         kind, of_rands = test.kind, suite.config.rand.tests.get(test.name)
         flips = kind.flips or (suite.config.cases.flip and kind.is_made)
@@ -241,7 +229,7 @@ def _of_runs(
                 if judges_unlabelled and label is None:
                     planned_cases = [(None, None)]
                 for target_score, skip in planned_cases:
-                    yield CaseSpec(
+                    spec = CaseSpec(
                         suite.name,
                         test.name,
                         rubric.id,
@@ -251,6 +239,8 @@ def _of_runs(
                         skip=run.skip or skip,
                         cluster=run.cluster,
                     )
+                    specs.append(spec)
+    return with_probes(suite, specs, labels, recorded)
 
 
 def _drawn_runs(
