@@ -135,15 +135,20 @@ def apply(
     """Run preprocessors in order on a copy of the run; raises Unscored (`input_error`)."""
     if not preprocessors:
         return run
-    state: Json = {key: getattr(run, key) for key in _KEYS}
-    state |= {
-        "messages": copy.deepcopy(list(run.messages)),
-        "metadata": copy.deepcopy(dict(run.metadata)),
-    }
+    state: Json = copy.deepcopy({key: getattr(run, key) for key in _KEYS})
+    state["messages"] = list(state["messages"])
     for preprocessor in preprocessors:
-        code_places: tuple[str, ...] = ()
+        cause, code_places = None, tuple[str, ...]()
+        extra = {"raw_sample": raw_sample} if wants_raw_sample(preprocessor) else {}
         try:
-            cause = _step(state, preprocessor, raw_sample) or _mistake(state, run)
+            result: object = preprocessor(state, **extra)
+            if isinstance(result, Mapping):
+                state.update(result)
+            elif isinstance(result, list | tuple):
+                state["messages"] = list(result)
+            elif result is not None:
+                cause = f"returned {type(result).__name__} {printable(repr(result))}"
+            cause = cause or _mistake(state, run)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - the user's function may raise anything
@@ -169,19 +174,6 @@ def apply(
         metadata=clean["metadata"],
         notes=(*run.notes, note) if changed else run.notes,
     )
-
-
-def _step(state: Json, preprocessor: Preprocessor, raw_sample: object) -> str | None:
-    """Apply one preprocessor to the run's dict, and say what is wrong with what it returned."""
-    extra = {"raw_sample": raw_sample} if wants_raw_sample(preprocessor) else {}
-    result: object = preprocessor(state, **extra)
-    if isinstance(result, Mapping):
-        state.update(result)
-    elif isinstance(result, list | tuple):
-        state["messages"] = list(result)
-    elif result is not None:
-        return f"returned {type(result).__name__} {printable(repr(result))}"
-    return None
 
 
 def _mistake(state: Fields, run: AgentRun) -> str | None:
