@@ -139,11 +139,10 @@ class Attempt:
         base, probe = self.base, extra.probe
         if base is not None and probe is not None:
             extra = replace(extra, probe=replace(probe, base_scores=base.scores))
-        if base is not None and base.paid_by == self.spec:
-            for name, part in base.spending(self.spec).items():
-                # Each worker replays it, and its own item says so.
-                if part.calls:
-                    spending[name] = part
+            # A replay each worker makes, and the case's own item says so.
+            if base.paid_by == self.spec:
+                paid = base.spending(self.spec).items()
+                spending |= {name: part for name, part in paid if part.calls}
         return replace(result, spending=CaseSpending(spending), extra=extra)
 
 
@@ -277,9 +276,8 @@ class CaseMaker:
 
 def labelled_case(ready: ReadySuite, spec: CaseSpec, run: AgentRun) -> Case:
     """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
+    # One on which people disagree is skipped from the start.
     label = ready.label(spec)
-    if label is not None and label.value is None:
-        raise NoVerdictCase("disputed_label", label.dispute or "")
     if not assistant_indices(run.messages):
         raise NoVerdictCase("no_assistant_turn")
     return Case(
