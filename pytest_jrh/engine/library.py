@@ -9,7 +9,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pytest_jrh.cases.act_edits import edit_acts, plan_acts
 from pytest_jrh.cases.acts import Tool, tools_of
@@ -162,24 +162,22 @@ class ConversationPerturber:
             may_stay = not goal.case_class(work.rubric).not_planned
             await edit_words(work, step, name="the answer", may_stay=may_stay)
             return
-        stage = self._stage(PLANNER)
-        of_acts, most = pipeline.edits == "acts", pipeline.max_edit_rounds
-        tools: Mapping[str, Tool] = {}
-        calls: list[Awaitable[Any]] = []
+        stage, most, tools = self._stage(PLANNER), pipeline.max_edit_rounds, pipeline.tools
+        of_acts = pipeline.edits == "acts"
         if of_acts:
-            tools = pipeline.tools or tools_of([work.run.messages])
-            calls.append(plan_acts(stage, tools, work.messages, work.rubric, goal, most))
+            tools = tools or tools_of([work.run.messages])
+            # It may have no edit that reads a summary.
+            plan = await plan_acts(stage, tools, work.messages, work.rubric, goal, most)
         else:
             planner = make_llm_planner(self.complete, stage.model, stage.template)
-            calls.append(planner(work.messages, work.rubric, goal, max_steps=most))
-        # The editor's first summary needs only the original transcript, as the plan does: they are
-        # asked side by side. A plan of acts may have no edit that reads one.
-        if not of_acts:
-            calls.append(work.summary(work.editor.template))
-        # A summary that failed is raised to who reads it.
-        plan, *_ = await asyncio.gather(*calls, return_exceptions=True)
-        if isinstance(plan, BaseException):
-            raise plan
+            planning = planner(work.messages, work.rubric, goal, max_steps=most)
+            # The editor's first summary needs only the original transcript, as the plan does: they
+            # are asked side by side. A summary that failed is raised to who reads it.
+            summary = work.summary(work.editor.template)
+            planned, _ = await asyncio.gather(planning, summary, return_exceptions=True)
+            if isinstance(planned, BaseException):
+                raise planned
+            plan = planned
         work.plan = plan
         if plan is None or not plan.steps:
             if not_planned := goal.case_class(work.rubric).not_planned:
@@ -204,10 +202,9 @@ class ConversationPerturber:
                     "confirmed positives",
                 )
             return
-        model, template = pipeline.models[VERIFIER.name], pipeline.templates[VERIFIER.name]
-        work.final_summary = await work.summary(template) or None
-        of_acts = pipeline.edits == "acts"
-        verify = make_llm_verifier(self.complete, model, template, of_acts=of_acts)
+        stage, of_acts = self._stage(VERIFIER), pipeline.edits == "acts"
+        work.final_summary = await work.summary(stage.template) or None
+        verify = make_llm_verifier(self.complete, stage.model, stage.template, of_acts=of_acts)
         verification = await verify(work.messages, work.rubric, goal, work.final_summary or "")
         answer = scale.verified(verification.verdict, verification.score)
         work.verification, work.confirmed = verification, answer == expected
