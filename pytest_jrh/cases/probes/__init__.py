@@ -36,8 +36,6 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.transcript import render_transcript
 
-_OTHER_RUBRIC = Variant("other_rubric")
-
 
 async def _of_other_rubric(
     bench: ProbeBench, base: Base, _variant: Variant, random: Random
@@ -62,7 +60,7 @@ async def _of_other_rubric(
 RUBRIC_SPECIFICITY = Probe(
     name="rubric_specificity",
     marker="a case edited to violate one rubric, judged on another one that it satisfies",
-    variants=lambda: (_OTHER_RUBRIC,),
+    variants=lambda: (Variant("other_rubric"),),
     ask=_of_other_rubric,
     calls={VERIFIER.name: Bounds(1, 2)},
     binary_only=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import chain
 from random import Random
 from typing import Any
@@ -17,14 +16,6 @@ _PLACES = ("before", "around", "after")
 _FACTORS = (2, 5)
 LONGEST = 400_000
 """The longest transcript that is made, in characters of its text as a judge reads it."""
-
-
-def _variants() -> tuple[Variant, ...]:
-    return tuple(
-        Variant(f"{position}-x{factor}", (position, factor))
-        for position in _PLACES
-        for factor in _FACTORS
-    )
 
 
 def _derive(base: Base, variant: Variant, random: Random) -> Derived:
@@ -85,10 +76,11 @@ def _neutral(messages: Messages, length: int, random: Random) -> list[list[Messa
     def new_id() -> str:
         return f"{random.getrandbits(64):016x}"
 
+    pack: list[Mapping[str, Any]] = shipped("position.yml")["exchanges"]
     exchanges = []
     characters_left = length
     while characters_left > 0:
-        for exchange in random.sample(_exchanges(), len(_exchanges())):
+        for exchange in random.sample(pack, len(pack)):
             turns = []
             for turn in _turns(exchange, f"call_{new_id()}"):
                 turns.append({"id": new_id(), **turn} if have_ids else turn)
@@ -114,14 +106,13 @@ def _turns(exchange: Mapping[str, Any], call_id: str) -> Iterator[Message]:
     yield {"role": "assistant", "content": exchange["assistant"]}
 
 
-@cache
-def _exchanges() -> tuple[Mapping[str, Any], ...]:
-    return tuple(shipped("position.yml")["exchanges"])
-
-
 POSITION = Probe(
     name="position",
     marker="a case with neutral turns before, around or after what decides the verdict",
-    variants=_variants,
+    variants=lambda: tuple(
+        Variant(f"{position}-x{factor}", (position, factor))
+        for position in _PLACES
+        for factor in _FACTORS
+    ),
     derive=_derive,
 )

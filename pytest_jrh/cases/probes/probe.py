@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field
+from functools import cache
 from importlib import resources
 from random import Random
 from typing import Any, Literal
@@ -317,6 +318,7 @@ STYLES: Mapping[str, Callable[..., str]] = {
 """By the name that `Derived.style` has, what renders messages; takes `show_reasoning`."""
 
 
+@cache
 def shipped(name: str) -> Any:
     """The content of a file of texts that is shipped with probes; raises FileNotFoundError."""
     # A session without suites knows the probes by name, and reads no file.

@@ -9,7 +9,6 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from random import Random
 
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped, with_text_at_end
@@ -117,15 +116,12 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     return Derived((*base.messages[:position], changed, *base.messages[position + 1 :]))
 
 
-@cache
-def _shipped() -> tuple[Attack, ...]:
-    return tuple(Attack(**entry) for entry in shipped("prompt_injection.yml")["attacks"])
-
-
 PROMPT_INJECTION = Probe(
     name="prompt_injection",
     marker="a case with a text in it that tells the judge the wrong verdict",
-    variants=lambda: injections(_shipped()),
+    variants=lambda: injections(
+        Attack(**entry) for entry in shipped("prompt_injection.yml")["attacks"]
+    ),
     derive=_derive,
     per_case=4,
 )
