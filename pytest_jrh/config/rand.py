@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
 from pytest_jrh.cases import probes, tests
-from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE, in_other_form
-from pytest_jrh.cases.probes.probe import Base, Derived, Variant, shipped
+from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
+from pytest_jrh.cases.probes.probe import Variant, shipped
 from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
 from pytest_jrh.core.documents import (
     Document,
@@ -428,18 +427,11 @@ _KINDS = "|".join((UNCHANGED, FLIP, ORDINAL, STABLE, AMBIGUITY))
 RandTestName: TypeAlias = Annotated[str, Field(pattern=f"^({_KINDS})$"), Takes(_KINDS)]
 
 
-def _in_layout(layout: str, base: Base, _variant: Variant, random: Random) -> Derived:
-    return in_other_form(base, Variant(layout), random)
-
-
 for _name, (_probe, _layout) in _PROBES.items():
     if _probe == FORMAT_INVARIANCE.name:
         # As one by text, whose only variant is that nothing changes.
-        probes.OTHER_NAMES[_name] = replace(
-            FORMAT_INVARIANCE,
-            variants=lambda: (Variant("none"),),
-            derive=partial(_in_layout, _layout),
-        )
+        _variants = (Variant("none", _layout),)
+        probes.OTHER_NAMES[_name] = replace(FORMAT_INVARIANCE, variants=partial(tuple, _variants))
 
 
 class RandTest(ConfigSection):

@@ -22,14 +22,10 @@ _TAG = 0xE0000
 _ZERO_WIDTH = "\u200b"
 
 
-def _as_tags(text: str) -> str:
-    """ASCII in the characters of Unicode's block of tags, which no font shows."""
-    return "".join(chr(_TAG + ord(char)) if " " <= char <= "~" else "" for char in text)
-
-
 ENCODINGS: Mapping[str, Callable[[str], str]] = {
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
-    "tags": _as_tags,
+    # ASCII in the characters of Unicode's block of tags, which no font shows.
+    "tags": lambda text: "".join(chr(_TAG + ord(char)) for char in text if " " <= char <= "~"),
     "zero_width": _ZERO_WIDTH.join,
 }
 
