@@ -268,10 +268,11 @@ class _Making:
         # All that was put in or left out so far stands before the step.
         moved = len(self.work.messages) - len(self.work.run.messages)
         position = step.message_index + moved
+        step = replace(step, message_index=position)
         if step.kind == "say":
-            await edit_words(self.work, replace(step, message_index=position), "")
+            await edit_words(self.work, step, "")
         elif step.kind == "insert":
-            await self._insert(step, position)
+            await self._insert(step)
         else:
             # A sanitized plan points at calls that are there.
             act = calls_of_turn(self.work.messages, position)[int(step.call_id) - 1]
@@ -292,7 +293,7 @@ class _Making:
             others = before[1 : act.results[0] - act.turn]
             after = ({**message, "tool_calls": calls}, *others)
         reason = f"the call of {act.name} is left out"
-        self.work.splice(step, act.turn, before, after, acts_text, reason=reason)
+        self.work.splice(step, before, after, acts_text, reason=reason)
 
     async def _change(self, step: PlanStep, act: Act, follows: str) -> bool:
         """Have the editor write the arguments and the result of a call anew; False where an edit
@@ -305,7 +306,7 @@ class _Making:
             # Of two calls of the tool an editor could not tell which one it is to rewrite.
             shown_message = {**message, "tool_calls": [act.call]}
         shown_act = acts_text((shown_message, result))
-        answer = await self._ask(step, act.turn, shown_act, act.name, CallResponse)
+        answer = await self._ask(step, shown_act, act.name, CallResponse)
         draft = answer.parsed
         tool = self.tools.get(act.name, Tool(act.name))
         calls = [*message["tool_calls"]]
@@ -322,7 +323,6 @@ class _Making:
             )
         self.work.splice(
             step,
-            act.turn,
             before,
             after,
             acts_text,
@@ -333,10 +333,10 @@ class _Making:
         )
         return True
 
-    async def _insert(self, step: PlanStep, position: int) -> None:
+    async def _insert(self, step: PlanStep) -> None:
         """Have the editor write a call and its result, which come before the turn."""
-        answer = await self._ask(step, position, "", "", InsertResponse)
-        draft = answer.parsed
+        answer = await self._ask(step, "", "", InsertResponse)
+        draft, position = answer.parsed, step.message_index
         name = draft.tool.strip()
         tool = self.tools.get(name)
         if tool is None or not tool.examples:
@@ -360,10 +360,10 @@ class _Making:
             return new_ids.setdefault(old, _new_id(old, used.union(new_ids.values())))
 
         after = [with_ids(new_message, new_id), with_ids(new_result, new_id)]
-        self.work.splice(step, position, (), after, acts_text, reason=draft.reason, raw=answer.text)
+        self.work.splice(step, (), after, acts_text, reason=draft.reason, raw=answer.text)
 
     async def _ask(
-        self, step: PlanStep, position: int, act: str, tool_name: str, response: type[ResponseT]
+        self, step: PlanStep, act: str, tool_name: str, response: type[ResponseT]
     ) -> Completion[ResponseT]:
         """Ask the editor for a call and its result."""
         work, editor = self.work, self.work.editor
@@ -383,7 +383,7 @@ class _Making:
         earlier = [f"[{edit.message_index}] {edit.edited_content}" for edit in work.edits]
         values = {
             "kind": step.kind,
-            "message_index": position,
+            "message_index": step.message_index,
             "act": act,
             "transcript": render_transcript(work.messages),
             "examples": "\n\n".join(examples),
@@ -478,7 +478,7 @@ class _Making:
             says_it = act.turn == position and any(self._said(position, {"tool_calls": [act.call]}))
             if len(act.results) == 1 and self.edits_left and (says_it or position in act.results):
                 self.edits_left -= 1
-                if await self._change(step, act, follows):
+                if await self._change(replace(step, message_index=act.turn), act, follows):
                     self.take_out(self.work.edits[-1])
         message = self.work.messages[position]
         if message["role"] != "assistant":
@@ -488,7 +488,6 @@ class _Making:
         if dropped and not any(self._said(position, {**without_reasoning, "tool_calls": None})):
             self.work.splice(
                 say,
-                position,
                 (message,),
                 (without_reasoning,),
                 acts_text,

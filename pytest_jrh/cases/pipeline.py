@@ -418,7 +418,6 @@ class Work:
     def splice(
         self,
         step: PlanStep,
-        position: int,
         before: Messages,
         after: Messages,
         text_of: Callable[[Messages], str],
@@ -429,8 +428,10 @@ class Work:
         dropped: int = 0,
         follows: str | None = "",
     ) -> None:
-        """Put messages in place of others, as a step says; `follows` is that of `edit_words`."""
-        is_splice = follows is not None
+        """Put messages in place of others, at the position that a step has now; `follows` is that
+        of `edit_words`.
+        """
+        is_splice, position = follows is not None, step.message_index
         edit = Edit(
             message_index=position,
             message_id=str((*before, *after)[0].get("id") or ""),
@@ -502,7 +503,6 @@ async def edit_words(
     edited, dropped = replace_text(message, text)
     work.splice(
         step,
-        position,
         (message,),
         (edited,),
         lambda turns: message_text(turns[0]),
