@@ -31,7 +31,6 @@ from pytest_jrh.cases.acts import (
     tools_of,
     values_of_acts,
     with_arguments,
-    with_words,
 )
 from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.cases.probes.probe import all_ids, with_ids
@@ -53,6 +52,7 @@ from pytest_jrh.core.transcript import (
     replace_text,
     storable,
     structured,
+    without_reasoning,
 )
 from pytest_jrh.llm.calls import Response, Stage, built_in
 
@@ -311,7 +311,10 @@ class _Making:
         tool = self.tools.get(act.name, Tool(act.name))
         calls = [*message["tool_calls"]]
         calls[act.number] = with_arguments(act.call, _arguments(draft, tool, act.turn))
-        changed, dropped = with_words({**message, "tool_calls": calls}, draft.words)
+        # The reasoning goes, whether there are other words or not.
+        changed, dropped = without_reasoning({**message, "tool_calls": calls})
+        if draft.words.strip() not in ("", message_text(message).strip()):
+            changed, dropped = replace_text({**message, "tool_calls": calls}, draft.words)
         new_result = self._result(draft, tool, result, act.results[0])
         before = messages[act.turn : act.results[0] + 1]
         after = (changed, *before[1:-1], new_result)
@@ -484,18 +487,18 @@ class _Making:
         if message["role"] != "assistant":
             return
         say = replace(step, kind="say")
-        without_reasoning, dropped = with_words(message, "")
-        if dropped and not any(self._said(position, {**without_reasoning, "tool_calls": None})):
+        spoken, dropped = without_reasoning(message)
+        if dropped and not any(self._said(position, {**spoken, "tool_calls": None})):
             self.work.splice(
                 say,
                 (message,),
-                (without_reasoning,),
+                (spoken,),
                 acts_text,
                 reason="its reasoning is left out",
                 dropped=dropped,
                 follows=follows,
             )
-            if not (without_reasoning["content"] or message.get("tool_calls")):
+            if not (spoken["content"] or message.get("tool_calls")):
                 raise _broken(f"[{position}] is a turn without words or calls")
         elif self.edits_left and any(self._said(position, {**message, "tool_calls": None})):
             self.edits_left -= 1

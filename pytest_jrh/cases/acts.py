@@ -29,10 +29,8 @@ from pytest_jrh.core.transcript import (
     brief,
     message_text,
     render_tool_calls,
-    replace_text,
     structured,
     texts_of,
-    without_reasoning,
 )
 
 _DEEPEST = 12
@@ -73,13 +71,6 @@ def with_arguments(call: Fields, arguments: Fields) -> Json:
     """
     kept = {key: value for key, value in call.items() if key not in ("view", "parse_error")}
     return {**kept, "arguments": arguments}
-
-
-def with_words(message: Message, words: str) -> tuple[Message, int]:
-    """A turn with other words, or without any as it was; its reasoning goes in either case."""
-    if words.strip() and words.strip() != message_text(message).strip():
-        return replace_text(message, words)
-    return without_reasoning(message)
 
 
 @frozen

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments, with_words
+from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import Case, CaseSpec, Edit
 from pytest_jrh.core.diffs import shared_ends
@@ -20,7 +20,7 @@ from pytest_jrh.core.files import append_line, encoded
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.runs import Message
 from pytest_jrh.core.scales import Said, coded
-from pytest_jrh.core.transcript import message_text, replace_text, storable
+from pytest_jrh.core.transcript import message_text, replace_text, storable, without_reasoning
 from pytest_jrh.store.records import BY_HAND
 
 
@@ -156,7 +156,7 @@ def with_edits(case: Case, decision: Decision) -> Case:
             changed[index], dropped = replace_text(changed[index], edited)
         elif are_calls:
             # Its reasoning belongs to the calls that went.
-            changed[index], dropped = with_words(changed[index], "")
+            changed[index], dropped = without_reasoning(changed[index])
         else:
             continue
         end = len(messages) - shared_ends(messages, changed)[1]
