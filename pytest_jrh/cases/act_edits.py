@@ -194,7 +194,7 @@ def tools_in_time(runs: Iterable[Messages]) -> list[dict[str, Tool]]:
     tools: dict[str, Tool] = {}
     in_time = {}
     for messages in runs:
-        tools = tools_of([messages], tools)
+        tools = tools_of(messages, tools)
         shown = [(name, len(tool.examples), tool.error is None) for name, tool in tools.items()]
         in_time[(tools_text(tools), *shown)] = tools
     return list(reversed(in_time.values())) or [{}]

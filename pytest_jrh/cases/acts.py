@@ -216,33 +216,30 @@ def result_value(text: str) -> object:
     return text if value is None else value
 
 
-def tools_of(
-    transcripts: Iterable[Messages], before: Mapping[str, Tool] | None = None
-) -> dict[str, Tool]:
+def tools_of(messages: Messages, before: Mapping[str, Tool] = {}) -> dict[str, Tool]:
     """The tools of a log, by name, in the order in which they are first called; `before` are those
-    of the runs before.
+    of the runs before this one.
 
     Calls whose arguments could not be parsed say nothing of a tool.
     """
-    tools = dict(before or {})
-    for messages in transcripts:
-        for act in acts_of(messages):
-            arguments = act.call.get("arguments")
-            if not isinstance(arguments, dict) or act.call.get("parse_error"):
+    tools = dict(before)
+    for act in acts_of(messages):
+        arguments = act.call.get("arguments")
+        if not isinstance(arguments, dict) or act.call.get("parse_error"):
+            continue
+        tool = tools.get(act.name, Tool(act.name))
+        shape, examples, error = tool.results, tool.examples, tool.error
+        for position in act.results:
+            result = messages[position]
+            if isinstance(result.get("error"), dict):
+                error = result if error is None else error
                 continue
-            tool = tools.get(act.name, Tool(act.name))
-            shape, examples, error = tool.results, tool.examples, tool.error
-            for position in act.results:
-                result = messages[position]
-                if isinstance(result.get("error"), dict):
-                    error = result if error is None else error
-                    continue
-                text = message_text(result)
-                shape += shape_of(result_value(text))
-                if len(examples) < MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
-                    examples = (*examples, (act.call, result))
-            of_arguments = tool.arguments + shape_of(arguments)
-            tools[act.name] = Tool(act.name, of_arguments, shape, examples, error)
+            text = message_text(result)
+            shape += shape_of(result_value(text))
+            if len(examples) < MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
+                examples = (*examples, (act.call, result))
+        of_arguments = tool.arguments + shape_of(arguments)
+        tools[act.name] = Tool(act.name, of_arguments, shape, examples, error)
     return tools
 
 
@@ -281,7 +278,7 @@ def values_of_acts(messages: Iterable[Message], most: float = _MOST_VALUES) -> V
     return values
 
 
-def search_text(message: Message) -> tuple[str, ...]:
+def search_text(message: Message) -> list[str]:
     """All that a message says, in parts, with JSON undone: words, reasoning, arguments, a result,
     and what a provider's own tools took and gave.
     """
@@ -290,7 +287,7 @@ def search_text(message: Message) -> tuple[str, ...]:
         leaves += leaf_texts(text)
     for call in message.get("tool_calls") or ():
         leaves += leaf_texts(call.get("arguments"))
-    return tuple(leaves)
+    return leaves
 
 
 def mentioned(values: Values, texts: Sequence[str]) -> Values:

@@ -165,7 +165,7 @@ class ConversationPerturber:
         stage, most, tools = self._stage(PLANNER), pipeline.max_edit_rounds, pipeline.tools
         of_acts = pipeline.edits == "acts"
         if of_acts:
-            tools = tools or tools_of([work.run.messages])
+            tools = tools or tools_of(work.run.messages)
             # It may have no edit that reads a summary.
             plan = await plan_acts(stage, tools, work.messages, work.rubric, goal, most)
         else:

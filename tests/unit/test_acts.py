@@ -64,7 +64,7 @@ def test_keys_and_types_are_those_of_the_log() -> None:
         call("refund", "r1", order="A-6", amount=1.5, notes=["x"]),
         call("refund", "r2", order="A-7", amount=None),
     )
-    refund = tools_of([(says("", *calls),)])["refund"].arguments
+    refund = tools_of((says("", *calls),))["refund"].arguments
     assert refund.mistake({"order": "A-7", "amount": None, "notes": ["x"]}, "its arguments") is None
     assert refund.mistake({"amount": 1}, "its arguments") == "'order' is missing from its arguments"
     assert refund.mistake({"order": "A-7", "amount": 1, "notes": [1]}, "its arguments") == (
@@ -78,7 +78,7 @@ def test_keys_and_types_are_those_of_the_log() -> None:
 def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
     failed = result("", "a2", error={"type": "timeout", "message": "took too long"})
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
-    tools = tools_of([(says("", *calls), result('{"paid": 56.0}', "a1"), failed)])
+    tools = tools_of((says("", *calls), result('{"paid": 56.0}', "a1"), failed))
     assert (
         tools["find"].results.mistake("It is paid.", "its result")
         == "its result is text, not an object"
