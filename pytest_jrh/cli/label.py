@@ -76,6 +76,12 @@ def label_file(options: Namespace) -> int:
         verdicts = columns_named(table, ROLES["verdict"])
         notices = (*notices, *_other_words(table, verdicts, cases))
     labels = LabelTable(out, cases, "drawn" if options.sample else "")
+    for row in () if options.disagreements else labels.rows():
+        # Labels that stand for several cases are weighed beside no others.
+        if bool(row.weight) != bool(options.by):
+            message = "is drawn by --by and has a weight" if row.weight else "has no weight"
+            message = f"a label here {message}, and new ones have {'one' if options.by else 'none'}"
+            raise InputError(message, str(out), row.line, hint="name another file: --out CSV")
     if options.by:
         words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
         labelled = {label.case_digest for label in labels.people()}

@@ -268,6 +268,22 @@ def test_a_column_that_was_drawn_by_is_named_for_check(
     assert main(["check", name, "--labels=judge_polite.csv", "--verdict=judge_polite"]) == 0
 
 
+def test_labels_with_a_weight_and_without_one_are_not_in_one_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name, by = table(20), ("--sample=8", "--by=verdict")
+    label_here(name, *POLITE, "--sample=8")
+    assert main(["label", name, *POLITE, *by]) == 4
+    assert (
+        "labels.csv:2: a label here has no weight, and new ones have one\n    name another file"
+        in (capsys.readouterr().err)
+    )
+    label_here(name, *POLITE, *by, "--out=by.csv")
+    label_here(name, *POLITE, *by, "--out=by.csv", name="ben")
+    assert main(["label", name, *POLITE, "--sample=8", "--out=by.csv"]) == 4
+    assert "is drawn by --by and has a weight, and new ones have none" in capsys.readouterr().err
+
+
 SIGNS = [
     "=",
     "+",
