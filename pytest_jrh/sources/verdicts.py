@@ -399,7 +399,15 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
             given = case.given.setdefault(judge, [])
             if verdict is not None:
                 given.append((row, verdict))
-    table.refuse(problems)
+    unnamed = []
+    for key, case in cases.items():
+        named = case.votes.keys() - {"", _SETTLED}
+        if "" in case.votes and named:
+            message = f"the case {shown(key.case)} has a label without a name beside one of "
+            message += listed(sorted(named))
+            line, hint = table.lines[case.row], "say in this column who gave it"
+            unnamed.append(Problem(message, table.file, line, columns.annotator, hint))
+    table.refuse(unnamed or problems)
     is_ordered = values.scale.is_ordered
     # Most cases have the votes of others, and a mapping for each takes a tenth of all memory.
     alike: dict[tuple[tuple[str, int | None], ...], dict[str, int | None]] = {}

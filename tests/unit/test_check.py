@@ -517,6 +517,21 @@ def test_runs_of_equal_cases_are_repeats(run: Run, head: str, taken: str) -> Non
     assert (code, "repeat:" in printed) == (4, False)
 
 
+@pytest.mark.parametrize("names", [("ann", ""), ("", "ann"), ("ann", "", "bo")])
+def test_a_label_without_a_name_beside_named_ones_is_refused(
+    run: Run, names: tuple[str, ...]
+) -> None:
+    said = 'the case "a" has a label without a name beside one of ann'
+    verdicts = "".join(f"a,{name},pass,fail\n" for name in names)
+    code, printed = run(written(f"id,annotator,label,verdict\nb,,fail,fail\n{verdicts}"))
+    assert (code, f"verdicts.csv:3: annotator: {said}" in printed) == (4, True)
+    labels = written(
+        "id,annotator,label\n" + "".join(f"a,{name},pass\n" for name in names), "l.csv"
+    )
+    code, printed = run(written("id,verdict\na,pass\n"), f"--labels={labels}")
+    assert (code, said in printed) == (4, True)
+
+
 def test_of_many_errors_the_first_are_told(run: Run) -> None:
     code, printed = run(written(HEAD + "a,1,1\n" * 21))
     assert code == 4
