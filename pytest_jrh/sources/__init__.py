@@ -431,21 +431,16 @@ class Joined(Source):
         repeat.
         """
         # Of two copies the one that did not fail comes first, and counts.
-        origins = sorted(threads, key=lambda origin: threads[origin].is_failed)
-        names = [(origin[1:], threads[origin].extra) for origin in origins]
-        holders, related = counted_once([*map(threads.__getitem__, origins)], names)
-        for number, holder in holders.items():
-            self._holders[origins[number]] = origins[holder]
-        clusters = {}
-        for number, first in related.items():
-            clusters[origins[number]] = origins[first][1]
+        threads = dict(sorted(threads.items(), key=lambda thread: thread[1].is_failed))
+        copies = {origin: (origin[1:], thread.extra) for origin, thread in threads.items()}
+        self._holders, related = counted_once(threads, copies)
         counted_runs, left_out, repeating = {}, [], []
         for origin, run in runs.items():
             if origin in self._holders:
                 left_out.append(f"{run.run_id} ({self._files[origin[0]].stem})")
                 continue
-            if run.cluster is None and origin in clusters:
-                run = replace(run, cluster=clusters[origin])  # noqa: PLW2901
+            if run.cluster is None and origin in related:
+                run = replace(run, cluster=related[origin][1])  # noqa: PLW2901
                 if run.run_id != run.cluster:
                     repeating.append(run.run_id)
             counted_runs[origin] = run

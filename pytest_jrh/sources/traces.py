@@ -247,10 +247,13 @@ def _grouped(calls: Sequence[_Span]) -> tuple[list[list[_Span]], list[_Span]]:
     A call goes on from the one that it repeats, also where an agent hands over to another. The
     others of an agent are of one conversation where it is instructed alike.
     """
-    threads = [thread_of(call.before + call.after, len(call.before)) for call in calls]
-    scopes = [call.scope for call in calls]
+    threads = {}
+    scopes = {}
+    for number, call in enumerate(calls):
+        threads[number] = thread_of(call.before + call.after, len(call.before))
+        scopes[number] = call.scope
     former, repeated = linked(threads, scopes)
-    of_any_agent, _ = linked(threads, [scope[0] for scope in scopes])
+    of_any_agent, _ = linked(threads, {number: scope[0] for number, scope in scopes.items()})
     former = of_any_agent | former
     # The first call that goes on from another continues its conversation; the others branch off.
     followers: dict[int, int] = {}

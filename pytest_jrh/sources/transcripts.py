@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from pytest_jrh.core import grouped
 from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
@@ -354,66 +355,65 @@ def thread_of(turns: Iterable[tuple[Fields, Sequence[str]]], opening: int) -> Th
     return Thread(beginnings, digest, is_answered)
 
 
-_TwoLinks: TypeAlias = "tuple[dict[int, int], dict[int, int]]"
+Links: TypeAlias = dict[Any, Any]
+"""From threads to others, by what names them."""
 
 
-def linked(threads: Sequence[Thread], groups: Sequence[Hashable]) -> _TwoLinks:
+def linked(threads: Mapping[Any, Thread], groups: Mapping[Any, Hashable]) -> tuple[Links, Links]:
     """Which of its group each thread goes on from, and which it only repeats."""
-    ends: dict[tuple[Hashable, int], int] = {}
+    ends: dict[tuple[Hashable, int], Any] = {}
     repeated = {}
     former = {}
-    for number, thread in enumerate(threads):
-        first = ends.setdefault((groups[number], thread.digest), number)
-        if first != number:
-            repeated[number] = first
-    for number, thread in enumerate(threads):
+    for name, thread in threads.items():
+        first = ends.setdefault((groups[name], thread.digest), name)
+        if first != name:
+            repeated[name] = first
+    for name, thread in threads.items():
         for digest in reversed(thread.beginnings):
-            first = ends.get((groups[number], digest), number)
-            if first != number:
-                former[number] = first
+            first = ends.get((groups[name], digest), name)
+            if first != name:
+                former[name] = first
                 break
     return former, repeated
 
 
-def counted_once(threads: Sequence[Thread], names: Sequence[Hashable]) -> _TwoLinks:
+def counted_once(
+    threads: Mapping[Any, Thread], copies: Mapping[Any, Hashable]
+) -> tuple[Links, Links]:
     """Which threads are left out, each with the one that holds it; and of those that are no
     independent observations the first of their cluster.
 
-    A run is stored again, or as it was before, under one name. A request that another one repeats
-    is no run of its own. What else begins with the whole of another is of its cluster.
+    A run is stored again, or as it was before; `copies` are what such copies have alike. A request
+    that another one repeats is no run of its own. What else begins with the whole of another is of
+    its cluster.
     """
-    former, repeated = linked(threads, names)
+    former, repeated = linked(threads, copies)
     # By what is left out, what holds it.
-    holders = {first: number for number, first in former.items()} | repeated
+    holders = {first: name for name, first in former.items()} | repeated
     # All that counts is compared, whatever its name.
-    groups = [-1] * len(threads)
-    for number in holders:
-        groups[number] = number
+    groups = dict.fromkeys(threads) | {name: name for name in holders}
     former, repeated = linked(threads, groups)
     origins = {}
-    for number, first in (former | repeated).items():
+    for name, first in (former | repeated).items():
         if threads[first].is_answered:
-            origins[number] = first
-        if threads[first].is_request and number not in repeated:
-            holders[first] = number
-        elif threads[number].is_request and threads[number].is_answered:
-            holders[number] = first
-    clusters: dict[int, list[int]] = {}
-    for number in range(len(threads)):
-        if number not in holders:
-            clusters.setdefault(end_of(origins, number), []).append(number)
-    related: dict[int, int] = {}
+            origins[name] = first
+        if threads[first].is_request and name not in repeated:
+            holders[first] = name
+        elif threads[name].is_request and threads[name].is_answered:
+            holders[name] = first
+    clusters = grouped((end_of(origins, name), name) for name in threads if name not in holders)
+    related: Links = {}
     for first, members in clusters.items():
         if len(members) > 1:
             related |= dict.fromkeys(members, first)
-    return {number: end_of(holders, number) for number in holders}, related
+    return {name: end_of(holders, name) for name in holders}, related
 
 
-def end_of(links: Mapping[int, int], number: int) -> int:
-    """Where the links from a number end."""
-    while number in links:
-        number = links[number]
-    return number
+def end_of(links: Links, name: Any) -> Any:
+    """Where the links from a thread end."""
+    while name in links:
+        name = links[name]
+    return name
 
 
 def _lines(data: mmap.mmap) -> Iterator[tuple[int, int]]:
