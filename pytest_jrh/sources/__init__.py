@@ -458,16 +458,16 @@ class Joined(Source):
 
     def _leave_out(self) -> None:
         """Note which files cannot be used; raises InputError where none can."""
-        if len(self._unusable) == len(self._sources):
-            raise InputError(first_problems([*self._unusable.values()], ""))
+        unusable = [*self._unusable.values()]
+        if len(unusable) == len(self._sources):
+            raise InputError(first_problems(unusable, ""))
         common = _common_folder(self._files)
         problems = []
-        for problem in [*self._unusable.values()][:MOST_NAMED]:
+        for problem in unusable[:MOST_NAMED]:
             file = os.path.relpath(problem.file or common, common)
             problems.append(str(replace(problem, file=file, hint=None)))
         self._notices[
-            f"left out {counted(len(self._unusable), 'file')} that cannot be used: "
-            f"{'; '.join(problems)}"
+            f"left out {counted(len(unusable), 'file')} that cannot be used: {'; '.join(problems)}"
         ] = None
 
     def _ids_here(self, shared: _Epochs) -> dict[tuple[int, str], str]:

@@ -246,17 +246,16 @@ def _keys(value: Any) -> str:
 
 def places_of_messages(value: Any) -> list[str]:
     """Pointers to what look like lists of messages, the longest list first."""
-    sizes = dict(_sizes_of_lists(value, ()))
-    return sorted(sizes, key=sizes.__getitem__, reverse=True)
+    places = _places_of_chats(value, ())
+    return sorted(places, key=lambda place: len(at(value, place)), reverse=True)
 
 
-def _sizes_of_lists(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Pointers to lists of what have roles, with their lengths."""
+def _places_of_chats(node: Any, path: tuple[str, ...]) -> Iterator[str]:
     if is_chat(node):
-        yield pointer_to(*path), len(node)
+        yield pointer_to(*path)
     elif isinstance(node, dict) and len(path) < _DEEPEST:
         for key, inner in node.items():
-            yield from _sizes_of_lists(inner, (*path, key))
+            yield from _places_of_chats(inner, (*path, key))
 
 
 def items_of(value: Any) -> list[Item] | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from pytest_jrh.core import grouped
 from pytest_jrh.core.documents import DamagedError, Json, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
@@ -219,9 +220,8 @@ def _set_scopes(spans: Mapping[str, _Span]) -> None:
 
     Raises DamagedError where spans are inside of each other.
     """
-    inner: dict[str | None, list[_Span]] = {}
-    for span in spans.values():
-        inner.setdefault(span.parent if span.parent in spans else None, []).append(span)
+    parents = ((span.parent if span.parent in spans else None, span) for span in spans.values())
+    inner = grouped(parents)
     outermost_first = inner.get(None, [])
     # It grows on the way: behind each span come those right inside of it.
     for span in outermost_first:

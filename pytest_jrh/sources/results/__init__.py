@@ -500,9 +500,8 @@ def _further_pages(document: Entry) -> str:
         page, pages = values.get("page"), values.get("totalpages")
         if isinstance(pages, int) and pages > 1:
             return f"page {shown(page)} of {pages}"
-        for name in _NEXT.split():
-            if values.get(name):
-                return "it names a next one"
+        if any(map(values.get, _NEXT.split())):
+            return "it names a next one"
     return ""
 
 
