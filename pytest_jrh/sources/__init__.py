@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_jrh.config import preprocessors as chain
+from pytest_jrh.config import preprocessors
 from pytest_jrh.core.documents import DamagedError, Json, listed, other_kind, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
@@ -86,10 +86,7 @@ OF_CONVERSATIONS = (CONVERSATIONS, ONE_CONVERSATION)
 
 def suffixes() -> tuple[str, ...]:
     """What the names of files with runs end in."""
-    endings: dict[str, None] = {}
-    for form in FORMS:
-        endings |= dict.fromkeys(form.suffixes)
-    return tuple(endings)
+    return tuple(dict.fromkeys(chain.from_iterable(form.suffixes for form in FORMS)))
 
 
 def form_of(path: Path) -> Form | None:
@@ -254,11 +251,8 @@ def load_inspect_eval_runs(
     # It reads configs, whose shape is made once all kinds of judges and probes are known.
     from pytest_jrh.config.probes import sample
 
-    steps = []
-    for step in transcript_preprocessors:
-        if isinstance(step, str):
-            step = chain.preprocessor_named(step)  # noqa: PLW2901
-        steps.append(step)
+    named = preprocessors.preprocessor_named
+    steps = [named(step) if isinstance(step, str) else step for step in transcript_preprocessors]
     with EvalLog(path) as log:
         for summary in sample(log.summaries(), sample_num, seed):
             yield log.run(summary.key, steps)

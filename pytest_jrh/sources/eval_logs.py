@@ -250,9 +250,9 @@ class EvalLog(Source):
 
 
 def _skip(row: Fields) -> Skip | None:
-    messages, error = row.get("messages"), row.get("error")
-    count = len(messages) if isinstance(messages, list) else row.get("message_count")
-    if count != 0:
+    # Summaries of an archive count messages.
+    messages, error = row.get("messages", row.get("message_count")), row.get("error")
+    if messages not in ([], 0):
         return None
     if error is None:
         return Skip("no_messages")

@@ -133,13 +133,10 @@ class Results:
         nobody scored is left out. Raises `InputError` where there is no row.
         """
         if "text" in needed:
-            first_scores: dict[str, Score] = {}
+            texts: dict[str, NumberedRow] = {}
             for score in self.scores:
-                first_scores.setdefault(score.case, score)
-            texts = []
-            for case, score in first_scores.items():
-                texts.append((score.index, {"case_id": case, **score.fields}))
-            return self._numbered(texts), []
+                texts.setdefault(score.case, (score.index, {"case_id": score.case, **score.fields}))
+            return self._numbered(texts.values()), []
         metrics = self.metrics
         named: defaultdict[str, list[str]] = defaultdict(list)
         for role, name in roles:
@@ -304,12 +301,10 @@ def case_names(subjects: Sequence[tuple[str, str]]) -> list[str]:
     """The case of each score, by the whole that it is about and the part of it, if any. The only
     part that is scored is taken for the whole.
     """
-    parts: dict[str, set[str]] = {}
-    for subject, part in subjects:
-        parts.setdefault(subject, set()).update({part} - {""})
+    parts = Counter(subject for subject, part in {*subjects} if part)
     names = []
     for subject, part in subjects:
-        names.append(f"{subject}/{part}" if part and len(parts[subject]) > 1 else subject)
+        names.append(f"{subject}/{part}" if part and parts[subject] > 1 else subject)
     return names
 
 
