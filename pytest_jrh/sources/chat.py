@@ -95,9 +95,7 @@ def _add(parts: Parts, part: Any) -> None:
         part = block_of("text", part)
     if not isinstance(part, dict):
         raise DamagedError(f"has a part that is {shown(part)}; must be an object with a type")
-    kind = part.get("type")
-    if "type" not in part and "text" in part:
-        kind = "text"
+    kind = part.get("type", "text" if "text" in part else None)
     if not isinstance(kind, str):
         raise DamagedError(f"has a part without a type; its fields are {listed(part, 3)}")
     call = parts.provider_calls.get(json_text(part.get("tool_use_id")))
