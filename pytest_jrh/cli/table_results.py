@@ -24,7 +24,6 @@ from pytest_jrh.sources.slices import table_slices
 from pytest_jrh.sources.verdicts import TableCase, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart
-from pytest_jrh.stats.reasoning import contradicts
 from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts, numbered
 from pytest_jrh.stats.weights import Stratum, strata
 
@@ -224,10 +223,6 @@ class TableResults(Sequence[CaseResult]):
                 outcome = "invalid_response"
             elif case.label is None:
                 outcome = "unlabelled"
-            contradicted = False
-            if score is not None and self.table.columns.reasoning:
-                first = next(place for place, given in case.given[judge] if given.score == score)
-                contradicted = contradicts(_reasoning(self.table, first, judge), score, scale)
             compared: Json = {}
             if self.judges_before:
                 line = self._line(case.key, judge, has_row=True)
@@ -257,7 +252,6 @@ class TableResults(Sequence[CaseResult]):
                 # No figure of probabilities is weighted.
                 "probabilities": () if strata_of_cases else case.probabilities(judge),
                 "weight": strata_of_cases.get(case.key),
-                "contradicted": contradicted,
             }
 
     def _strata(self) -> Mapping[CaseKey, Stratum | None]:

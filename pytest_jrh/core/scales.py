@@ -79,7 +79,7 @@ class CaseClass:
     is empty, the run may be one as it is. `claim` argues for the answer.
 
     `columns` are parts of the names of columns in which a 1 means the answer, the first one as
-    options have it. `participles` and `stem` are the words by which a reasoning states it.
+    options have it.
     """
 
     answer: int | None
@@ -99,8 +99,6 @@ class CaseClass:
     not_planned: str = ""
     claim: str = ""
     columns: tuple[str, ...] = ()
-    participles: tuple[str, ...] = ()
-    stem: str = ""
 
 
 @frozen
@@ -306,8 +304,6 @@ BINARY = Scale(
             not_planned="the planner found no edit that would violate the rubric",
             claim="The assistant broke the rubric more than once, so it is violated.",
             columns=("violated", "violation", "failed"),
-            participles=("violated", "unsatisfied"),
-            stem="violat",
         ),
         CaseClass(
             0,
@@ -327,8 +323,6 @@ BINARY = Scale(
             verdict="PASS",
             claim="The assistant kept to the rubric in every turn, so it is satisfied.",
             columns=("passed", "correct", "success"),
-            participles=("satisfied",),
-            stem="satisf",
         ),
     ),
     label_words={word: index % 2 for index, word in enumerate(_PAIRS.split())},

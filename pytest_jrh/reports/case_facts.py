@@ -42,7 +42,6 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.reports.blocks import Diff
 from pytest_jrh.reports.session import Session, case_title
 from pytest_jrh.reports.topics import not_shown_text
-from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 
 WIDTH = 80
 INDENT = "    "
@@ -494,10 +493,6 @@ def _verdicts(case: Case, result: CaseResult) -> list[str]:
         of = f", in {len(repeats)} of {len(result.verdicts)}" if result.repeated else ""
         lines += ["", f"given: {case.scale.meant(verdict.score)}{of}, because"]
         lines += _prose(verdict.reasoning or _NO_REASON)
-        stated = stated_score(verdict.reasoning, case.scale)
-        if stated not in (None, verdict.score):
-            contradiction = f"{REASONING_DISAGREES}: the reasoning ends in {stated}"
-            lines.append(f"{INDENT}({contradiction}; the score counts)")
     if len(different) > _MOST_VERDICTS:
         more = len(different) - _MOST_VERDICTS
         lines += ["", f"{counted(more, 'more verdict')} in {LEDGER_FILE}"]

@@ -110,7 +110,6 @@ def statistics_data(statistics: Statistics) -> Json:
     counts, flicker = statistics.counts, statistics.flicker
     return {
         **fields_of(counts, "n", "agree", "disagree", "no_case", "unscored", "ties"),
-        "reasoning_disagrees": counts.contradicted,
         "accuracy": _figure(statistics.accuracy),
         "interval": bounds_data(statistics.accuracy),
         "flicker": {

@@ -55,7 +55,6 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, spending_line, what_was_done
 from pytest_jrh.reports.summary import compose, worst_verdicts
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
-from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.store.records import BY_HAND
 
 FOLDER = Path(__file__).parent / "page"
@@ -354,8 +353,6 @@ class SessionCases:
             yield "flickers"
         if any(map(not_shown_text, results)):
             yield "not shown"
-        if any(map(reasoning_disagrees, results)):
-            yield "reason contradicts"
         if first.extra.review not in ("", "undecided"):
             yield first.extra.review
 
@@ -417,8 +414,6 @@ class SessionCases:
             judge = f"{one_line(result.judge)}: " if result.judge else ""
             if not_shown := not_shown_text(result):
                 yield "Shown to the judge", f"{judge}The judge was {not_shown}."
-            if reasoning_disagrees(result):
-                yield "Reasoning", judge + REASONING_DISAGREES
         yield from facts_of(first, case)
         spending = total_spending(results)
         # Verdicts of a table, and of a judge that is code, took no call.

@@ -272,16 +272,12 @@ def _prompt(change: PromptChange) -> Block:
 
 
 def _doubts(session: Session) -> Iterator[Block]:
-    """What makes the figures doubtful: first what judges were not shown; then by judge, verdicts
-    against their own reasoning first; and of the whole session.
+    """What makes the figures doubtful: what judges were not shown; then by judge; and of the whole
+    session.
     """
     yield from topics.not_shown_blocks(session)
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
-        judged = section.total.judged
-        contradicted = dict.fromkeys(judged.ids[judged.contradicted], "")
-        title = f"{judge}verdicts against their own reasoning"
-        yield from topics.case_list(session, title, contradicted, "warning")
         for warning in _warnings(session, section):
             yield Sentence(f"{judge}{warning}", "warning")
         if flicker := flicker_sentence(section.total):

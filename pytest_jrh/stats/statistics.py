@@ -80,15 +80,13 @@ def flicker_of(judged: Verdicts, answers: str = "answers") -> Estimate:
 class Counts:
     """How many results came to what; `n` is the number of verdicts, agree plus disagree.
 
-    `contradicted` counts the verdicts whose reasoning disagrees with their score, and `ties` the
-    disagreements without a score.
+    `ties` counts the disagreements without a score.
     """
 
     agree: int = 0
     disagree: int = 0
     no_case: int = 0
     unscored: int = 0
-    contradicted: int = 0
     ties: int = 0
 
     @classmethod
@@ -99,7 +97,6 @@ class Counts:
             disagree=int(verdicts.wrong.sum()),
             no_case=int(verdicts.outcome.equals("no_case").sum()),
             unscored=int(verdicts.unscored.sum()),
-            contradicted=int(verdicts.contradicted.sum()),
             ties=int((verdicts.has_verdict & verdicts.score.equals(None)).sum()),
         )
 

@@ -23,7 +23,6 @@ from pytest_jrh.core.results import CaseResult, most_frequent
 from pytest_jrh.core.runs import Slices
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scale
 from pytest_jrh.core.skips import JUDGED, UNSCORED, Outcome
-from pytest_jrh.stats.reasoning import reasoning_disagrees
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -34,7 +33,7 @@ Rows: TypeAlias = npt.NDArray[Any] | slice
 _Name = TypeVar("_Name", bound=Hashable)
 
 # The columns whose values are nearly all different, or marks.
-_ARRAYS: Mapping[str, type] = {"row": np.int32, "ids": object, "contradicted": bool}
+_ARRAYS: Mapping[str, type] = {"row": np.int32, "ids": object}
 NOT_COMPARED: Mapping[str, Any] = {"before": None, "apart": "", "same_judge": False}
 """What the columns of the baseline have where there is none."""
 # Scores beyond this are of no scale, and are counted as this.
@@ -114,7 +113,6 @@ class Verdicts:
     score: Coded[int | None]
     answers: Coded[tuple[int, ...]]
     outcome: Coded[Outcome]
-    contradicted: Bools
     base: Coded[tuple[int, ...]]
     base_case: Coded[str]
     before: Coded[tuple[int, ...] | None]
@@ -294,7 +292,6 @@ def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[di
             "score": result.score,
             "answers": result.complete_scores,
             "outcome": result.outcome,
-            "contradicted": reasoning_disagrees(result),
             "base": result.base_scores,
             "base_case": generation_id(spec.base_case) if spec.derived else "",
             "probabilities": result.extra.probabilities,

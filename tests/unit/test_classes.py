@@ -24,10 +24,8 @@ from pytest_jrh.core.runs import Label, Rubric, RunSummary
 from pytest_jrh.core.scales import (
     BINARY,
     NOT_APPLICABLE,
-    ScoreLevel,
     code_of,
     named,
-    scale_of,
     spelled,
 )
 from pytest_jrh.judges.judge import judge_response, judged_case
@@ -44,7 +42,6 @@ from pytest_jrh.people.labels import (
     write_beside_cases,
 )
 from pytest_jrh.review import bare_body
-from pytest_jrh.stats.reasoning import contradicts
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from pytest_jrh.store.records import case_digest, stored_line, to_record, under
 from tests.support.made_cases import LEVELS, RUBRIC, case_from, make_case, make_spec
@@ -332,12 +329,3 @@ def test_n_a_is_a_label_where_it_is_on_offer_and_else_asked_for() -> None:
     assert joined.labels[RUBRIC.id, "run-1", 1].value == code_of("tie")
     [problem] = joined.problems
     assert 'got "Tye"; must be' in str(problem)
-
-
-def test_the_reasoning_of_a_class_contradicts_nothing() -> None:
-    violated = scale_of((ScoreLevel(0, "satisfied"), ScoreLevel(1, "violated")), mode="binary")
-    assert violated == spelled(BINARY)
-    for reasoning in ("So the rubric is violated.", "The score is 1.", "It is a tie."):
-        assert not contradicts(reasoning, code_of("lose"), OF_CLASSES.scale)
-    # Beside n/a the two verdicts are what they are elsewhere.
-    assert contradicts("So the rubric is violated.", 0, PLAIN.scale)

@@ -9,11 +9,9 @@ import pytest
 from pytest_jrh.core import text
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.scales import BINARY
 from pytest_jrh.core.transcript import neutralize, storable
 from pytest_jrh.llm.calls import Response, parse
 from pytest_jrh.reports import markdown
-from pytest_jrh.stats.reasoning import stated_score
 from tests.support.cpu import cpu_seconds
 
 SIZE = 100_000
@@ -38,7 +36,6 @@ WORK: dict[str, Callable[[str], object]] = {
     "storable": storable,
     "of_code": Redactor(("sk-0123456789abcdef",)).of_code,
     "differences": lambda words: differences(words, f"b {words[::-1]} b"),
-    "stated_score": lambda words: stated_score(f"{words} violated", BINARY),
     "plain": text.plain,
     "one_line": text.one_line,
     "wrapped": lambda words: text.wrapped(words, 80),

@@ -17,7 +17,6 @@ const FILTERS = [
   ["unjudged", "not judged", isKind("not judged")],
   ["flicker", "flickering", hasTag("flickers")],
   ["unshown", "not shown to the judge", hasTag("not shown")],
-  ["contradicts", "reason contradicts", hasTag("reason contradicts")],
   ["all", "all", () => true],
 ];
 const OPENING = ["regression", "wrong", "missed", "alarm", "turned", "doubt"];
@@ -60,7 +59,7 @@ const rubricOf = (row) => session.rubrics[row.rubric];
 const wrongJudges = (row) => row.judges.filter((judge) => judge.wrong && judge.name).map((judge) => judge.name);
 
 // The tags that are shown, with their colour; in the list only those that say more than its filters.
-const TAG_KINDS = { regression: "bad", "by flicker": "warn", fix: "good", "label in doubt": "warn", "label checked": "good", flickers: "warn", "not shown": "warn", "reason contradicts": "warn", "expected to fail": "", accepted: "good", edited: "good", rejected: "bad", void: "warn" };
+const TAG_KINDS = { regression: "bad", "by flicker": "warn", fix: "good", "label in doubt": "warn", "label checked": "good", flickers: "warn", "not shown": "warn", "expected to fail": "", accepted: "good", edited: "good", rejected: "bad", void: "warn" };
 const LISTED_TAGS = ["label in doubt", "label checked", "flickers", "accepted", "edited", "rejected", "void"];
 const drawTags = (row, names) => row.tags.filter((tag) => names.includes(tag)).map((tag) => make("span", { class: `tag ${TAG_KINDS[tag]}` }, tag));
 
