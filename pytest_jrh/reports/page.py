@@ -277,9 +277,7 @@ class SessionCases:
             rubric = session.rubrics.get((result.suite, result.rubric_id), Rubric(name, ""))
             position = ""
             if rubric.file:
-                file = absolute(Path(rubric.file))
-                if session.folder is not None:
-                    file = relative_path(file, session.folder)
+                file = relative_path(absolute(Path(rubric.file)), session.folder)
                 position = f"{file}:{rubric.line}"
             scale = session.scale(result)
             levels = []

@@ -185,7 +185,7 @@ class Session:
     tolerated: frozenset[str] = frozenset()
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)
-    folder: Path | None = None
+    folder: Path = Path()
     is_table: bool = False
     is_merge: bool = False
     columns: Verdicts | None = None

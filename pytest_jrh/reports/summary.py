@@ -78,6 +78,8 @@ class Summary:
 
     word: Word
     headline: str
+    headlines: tuple[Headline, ...]
+    """The headline of each suite."""
     answer: tuple[Block, ...]
     steps: tuple[ReadFirst | Line, ...]
     doubts: tuple[Block, ...]
@@ -87,11 +89,6 @@ class Summary:
     def title(self) -> str:
         """The word and the headline in one line; a table that nothing decides about has no word."""
         return f"{self.word}: {self.headline}" if self.word else self.headline
-
-    @property
-    def headlines(self) -> list[Headline]:
-        """The headline of each suite."""
-        return [block for block in self.answer if isinstance(block, Headline)]
 
 
 def compose(session: Session, *, bars: bool = False) -> Summary:
@@ -103,6 +100,7 @@ def compose(session: Session, *, bars: bool = False) -> Summary:
     summary = Summary(
         word=session.word,
         headline=_session_headline(session, [*headlines.values()]),
+        headlines=tuple(headlines.values()),
         answer=tuple(_answer(session, headlines, bars=bars)),
         steps=tuple(_steps(session)),
         doubts=tuple(_doubts(session)),
