@@ -508,13 +508,13 @@ def worst_cases(session: Session) -> ReadFirst | None:
     """The cases to read first, one of a panel once; None where no verdict is wrong."""
     worst = worst_verdicts(session)
     of_cases = worst.places("made").values()
-    cases: list[WorstCase] = []
-    parts: list[tuple[str, str]] = []
+    cases = []
     for places in islice(of_cases, MOST_ON_PAGE):
-        results = session.results_in(worst.where(places))
-        parts = parts if cases else asked_and_answered(session.messages(results[0]))
-        cases.append(_worst_case(session, results))
-    return ReadFirst(tuple(cases), len(of_cases) - len(cases), tuple(parts)) if cases else None
+        cases.append(_worst_case(session, session.results_in(worst.where(places))))
+    if not cases:
+        return None
+    parts = asked_and_answered(session.messages(session.result(cases[0].case_id)))
+    return ReadFirst(tuple(cases), len(of_cases) - len(cases), tuple(parts))
 
 
 def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:
