@@ -49,7 +49,7 @@ from pytest_jrh.reports.page import (
     printable,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.review.serving import PageRequest, Route
+from pytest_jrh.review.serving import Route
 from pytest_jrh.store.ledger import case_result
 
 
@@ -258,18 +258,18 @@ class Deciding:
         return _shell("decide.js", "templates.js")
 
     def routes(self) -> tuple[Route, ...]:
-        """Every (method, address, answer)."""
+        """All that can be asked for."""
         case, template = "/cases/{key}", "/templates/{key:int}"
         return (
-            ("GET", case, self._case),
-            ("GET", f"{case}/turns/{{index:int}}", self._turn),
-            ("POST", f"{case}/decision", self._decide),
-            ("POST", f"{case}/turns/{{index:int}}", self._edit),
-            ("POST", f"{case}/label", self._label),
-            ("POST", "/finish", self._finish),
-            ("GET", "/templates", self._list_templates),
-            ("POST", template, self._save_template),
-            ("POST", f"{template}/revert", self._revert_template),
+            ("GET", case, self._case, None),
+            ("GET", f"{case}/turns/{{index:int}}", self._turn, None),
+            ("POST", f"{case}/decision", self._decide, _Decision),
+            ("POST", f"{case}/turns/{{index:int}}", self._edit, _TurnText),
+            ("POST", f"{case}/label", self._label, _Expected),
+            ("POST", "/finish", self._finish, None),
+            ("GET", "/templates", self._list_templates, None),
+            ("POST", template, self._save_template, _Draft),
+            ("POST", f"{template}/revert", self._revert_template, None),
         )
 
     def news(self, since: int) -> tuple[int, Json]:
@@ -287,13 +287,13 @@ class Deciding:
     def _row(self, reviewed: Reviewed) -> object:
         return printable(ReviewedCases([reviewed], self._people).row(reviewed.entry.case_id))
 
-    def _case(self, request: PageRequest) -> object:
-        reviewed = self.board.get(request.names["key"])
+    def _case(self, key: str) -> object:
+        reviewed = self.board.get(key)
         return printable(ReviewedCases([reviewed], self._people).body(reviewed.entry.case_id))
 
-    def _turn(self, request: PageRequest) -> object:
+    def _turn(self, key: str, index: int) -> object:
         """A turn to be edited: its text and calls, and those before all edits."""
-        case, index = self.board.get(request.names["key"]).case, request.names["index"]
+        case = self.board.get(key).case
         if not is_editable(case.messages, index):
             raise LookupError(index)
         edited = before = _turn_texts(case, case.messages, index)
@@ -302,37 +302,36 @@ class Deciding:
                 before = _turn_texts(case, case.run.messages, pair.old)
         return {**edited, "before": before}
 
-    def _decide(self, request: PageRequest) -> object:
-        return self._row(self.board.decide(**request.names, **dict(request.read(_Decision))))
+    def _decide(self, **decision: Any) -> object:
+        return self._row(self.board.decide(**decision))
 
-    def _edit(self, request: PageRequest) -> object:
-        body = request.read(_TurnText)
+    def _edit(self, calls: tuple[CallEdit, ...], **turn: Any) -> object:
         tools: set[str] = set()
         for reviewed in self.board.changes()[1]:
             messages = (*reviewed.case.run.messages, *reviewed.case.messages)
             tools.update(act.name for act in acts_of(messages))
-        for call in body.calls:
+        for call in calls:
             if call.tool not in tools:
                 raise InputError(f"no run calls a tool {brief(call.tool)}", key="tool")
-        return self._row(self.board.edit_turn(**request.names, **dict(body)))
+        return self._row(self.board.edit_turn(calls=calls, **turn))
 
-    def _label(self, request: PageRequest) -> object:
-        return self._row(self.board.set_label(**request.names, **dict(request.read(_Expected))))
+    def _label(self, **expected: Any) -> object:
+        return self._row(self.board.set_label(**expected))
 
-    def _finish(self, _: PageRequest) -> object:
+    def _finish(self) -> object:
         self.board.finalize()
         return {}
 
-    def _list_templates(self, _: PageRequest) -> object:
+    def _list_templates(self) -> object:
         templates = enumerate(self._templates)
         return [{"key": str(number), **template.values()} for number, template in templates]
 
-    def _save_template(self, request: PageRequest) -> object:
-        self._templates[request.names["key"]].save(request.read(_Draft).text)
+    def _save_template(self, key: int, text: str) -> object:
+        self._templates[key].save(text)
         return {}
 
-    def _revert_template(self, request: PageRequest) -> object:
-        self._templates[request.names["key"]].override.unlink(missing_ok=True)
+    def _revert_template(self, key: int) -> object:
+        self._templates[key].override.unlink(missing_ok=True)
         return {}
 
 
@@ -432,28 +431,28 @@ class Labelling:
         return _shell("blind.js", reviewer=self.board.reviewer or "", is_blind=not self._votes)
 
     def routes(self) -> tuple[Route, ...]:
-        """Every (method, address, answer)."""
+        """All that can be asked for."""
         reviewer = "/reviewers/{reviewer}"
         case = f"{reviewer}/cases/{{key}}"
         return (
-            ("POST", "/reviewers", self._enter),
-            ("GET", f"{reviewer}/cases", self._cases),
-            ("GET", case, self._case),
-            ("POST", f"{case}/label", self._give),
-            ("POST", f"{reviewer}/finish", self._finish),
-            ("POST", "/finish", self._finish_for_all),
+            ("POST", "/reviewers", self._enter, _Name),
+            ("GET", f"{reviewer}/cases", self._cases, None),
+            ("GET", case, self._case, None),
+            ("POST", f"{case}/label", self._give, _Label),
+            ("POST", f"{reviewer}/finish", self._finish, None),
+            ("POST", "/finish", self._finish_for_all, None),
         )
 
     def news(self, _since: int) -> tuple[int, Json]:
         """The present version, and how far it is: what is new of cases each reviewer asks for."""
         return self.board.version, {"progress": asdict(self.board.progress())}
 
-    def _enter(self, request: PageRequest) -> object:
-        key, name = self.board.enter(request.read(_Name).name)
-        return {"reviewer": key, "name": name}
+    def _enter(self, name: str) -> object:
+        key, kept_name = self.board.enter(name)
+        return {"reviewer": key, "name": kept_name}
 
-    def _cases(self, request: PageRequest) -> object:
-        cases = self.board.assigned(request.names["reviewer"])
+    def _cases(self, reviewer: str) -> object:
+        cases = self.board.assigned(reviewer)
         rubrics = {}
         for assigned in cases:
             rubric = assigned.entry.case.rubric
@@ -461,16 +460,16 @@ class Labelling:
             rubrics[_rubric_key(assigned.entry.case)] = printable(values)
         return {"rows": [label_row(assigned) for assigned in cases], "rubrics": rubrics}
 
-    def _case(self, request: PageRequest) -> object:
-        assigned = self.board.open(**request.names)
+    def _case(self, reviewer: str, key: str) -> object:
+        assigned = self.board.open(reviewer, key)
         return printable(bare_body(assigned, self._votes.get(assigned.entry.digest, ())))
 
-    def _give(self, request: PageRequest) -> object:
-        return label_row(self.board.give(**request.names, **dict(request.read(_Label))))
+    def _give(self, **label: Any) -> object:
+        return label_row(self.board.give(**label))
 
-    def _finish(self, request: PageRequest) -> object:
-        return {"others": self.board.finish(request.names["reviewer"])}
+    def _finish(self, reviewer: str) -> object:
+        return {"others": self.board.finish(reviewer)}
 
-    def _finish_for_all(self, _: PageRequest) -> object:
+    def _finish_for_all(self) -> object:
         self.board.finalize()
         return {"others": []}

@@ -18,11 +18,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import DamagedError, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.people.board import SECONDS_BETWEEN_LOOKS, Board
@@ -41,27 +40,12 @@ PORT = 8765
 _SECONDS_TO_END = 2
 
 
-BodyT = TypeVar("BodyT", bound=BaseModel)
-
-
-@frozen
-class PageRequest:
-    """A request, with the parts of its address that a route names."""
-
-    names: Mapping[str, Any]
-    body: bytes = b""
-
-    def read(self, model: type[BodyT]) -> BodyT:
-        """What the request brings; raises `ValidationError` where it is anything else, and
-        `DamagedError` where it says a thing twice.
-        """
-        parsed(self.body)
-        return model.model_validate_json(self.body)
-
-
-Answer = Callable[[PageRequest], Any]
-"""Gives a value of JSON; its errors become replies with the reason."""
-Route = tuple[str, str, Answer]
+Answer = Callable[..., Any]
+"""Takes the parts of an address that its route names, and what the request brings; gives a value of
+JSON, and its errors become replies with the reason.
+"""
+Route = tuple[str, str, Answer, type[BaseModel] | None]
+"""The method, the address, who answers, and what the request has to bring, if anything."""
 
 
 class Page(Protocol):
@@ -75,7 +59,7 @@ class Page(Protocol):
         """Its HTML, and the policy that names its script and style by their hashes."""
 
     def routes(self) -> tuple[Route, ...]:
-        """Every (method, address, answer)."""
+        """All that can be asked for."""
 
     def news(self, since: int) -> tuple[int, Mapping[str, Any]]:
         """The present version, and what is new since an earlier one."""
@@ -216,16 +200,15 @@ def _app(page: Page, html: str, closed: threading.Event) -> ASGIApp:
     from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
     from starlette.routing import Route
 
-    async def answered(answer: Answer, request: Request) -> Response:
+    async def answered(answer: Answer, model: type[BaseModel] | None, request: Request) -> Response:
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > MAX_BODY:
                 limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
                 return PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        asking = PageRequest(request.path_params, body)
         # In a thread: answers wait for locks and for the disk.
-        status, value = await asyncio.to_thread(reply, answer, asking)
+        status, value = await asyncio.to_thread(reply, answer, request.path_params, model, body)
         return Response(json.dumps(value), status, media_type="application/json")
 
     async def events(_: Request) -> Response:
@@ -246,17 +229,27 @@ def _app(page: Page, html: str, closed: threading.Event) -> ASGIApp:
         Route("/", HTMLResponse(html), methods=["GET"]),
         Route("/events", events, methods=["GET"]),
     ]
-    for method, path, answer in page.routes():
-        routes.append(Route(path, partial(answered, answer), methods=[method]))
+    for method, path, answer, model in page.routes():
+        routes.append(Route(path, partial(answered, answer, model), methods=[method]))
     app = Starlette(routes=routes)
     app.router.redirect_slashes = False
     return app
 
 
-def reply(answer: Answer, request: PageRequest) -> tuple[HTTPStatus, Any]:
-    """Answer a request, or say why not: the status, and a value of JSON."""
+def reply(
+    answer: Answer,
+    names: Mapping[str, Any],
+    model: type[BaseModel] | None = None,
+    body: bytes = b"",
+) -> tuple[HTTPStatus, Any]:
+    """Answer a request, or say why not: the status, and a value of JSON. What it brings may be
+    nothing else than a `model` has, and nothing twice.
+    """
     try:
-        return HTTPStatus.OK, answer(request)
+        if model is None:
+            return HTTPStatus.OK, answer(**names)
+        parsed(body)
+        return HTTPStatus.OK, answer(**names, **dict(model.model_validate_json(body)))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

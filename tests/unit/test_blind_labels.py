@@ -21,7 +21,7 @@ from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk, draw, i
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import labels_path, read_people
 from pytest_jrh.review import Labelling
-from pytest_jrh.review.serving import PageRequest, reply
+from pytest_jrh.review.serving import reply
 from pytest_jrh.store.records import case_digest
 from tests.support.blind import (
     COMMON,
@@ -267,16 +267,18 @@ def asked(board: LabelBoard, **names: str) -> dict[str, str]:
     """What every address that reads answers, by address; the page and its news included."""
     api = Labelling(board)
     found = {"/": api.shell()[0], "/events": json.dumps(api.news(0)[1])}
-    for method, path, answer in api.routes():
+    for method, path, answer, _ in api.routes():
         if method == "GET":
-            found[path] = json.dumps(reply(answer, PageRequest(names))[1])
+            of_path = {name: value for name, value in names.items() if f"{{{name}}}" in path}
+            found[path] = json.dumps(reply(answer, of_path)[1])
     return found
 
 
 def posted(board: LabelBoard, end: str, body: bytes, **names: str) -> int:
     """The status of the answer to a request whose address ends so."""
-    answer = next(answer for _, path, answer in Labelling(board).routes() if path.endswith(end))
-    return int(reply(answer, PageRequest(names, body))[0])
+    routes = Labelling(board).routes()
+    answer, model = next(route[2:] for route in routes if route[1].endswith(end))
+    return int(reply(answer, names, model, body)[0])
 
 
 @pytest.mark.parametrize("labels_first", [False, True])

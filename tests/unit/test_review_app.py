@@ -22,7 +22,7 @@ from pytest_jrh.people.board import ReviewBoard
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.review import Deciding, serving
-from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
+from pytest_jrh.review.serving import MAX_BODY, ReviewServer, reply, serve
 from tests.browser.material import hostile_case, made_case, review_suite
 from tests.support.label_session import entered, news
 from tests.support.made_cases import make_act_case
@@ -260,8 +260,8 @@ def test_what_people_said_blind_stands_beside_what_was_said(tmp_path: Path) -> N
     deciding = Deciding(board, [suite], (people,))
     [row] = deciding.news(-1)[1]["rows"]
     assert row["tags"] == ["label in doubt"]
-    answer = next(answer for _, path, answer in deciding.routes() if path == "/cases/{key}")
-    voices = reply(answer, PageRequest({"key": row["key"]}))[1]["voices"]
+    answer = next(answer for _, path, answer, _ in deciding.routes() if path == "/cases/{key}")
+    voices = reply(answer, {"key": row["key"]})[1]["voices"]
     assert ("ann, blind", "satisfied", "no refund") in [
         (voice["who"], voice["word"], voice["why"]) for voice in voices
     ]
