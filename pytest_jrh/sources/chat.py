@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -40,7 +40,7 @@ _LONGEST_UNKNOWN = 4_000
 
 @dataclass(slots=True)
 class Parts:
-    """What the content of one message holds: blocks, and calls and results of tools.
+    """What the content of one message holds: blocks, and calls of tools.
 
     `provider_calls` are the blocks of what the provider ran, by their ids, of this message and of
     those before it: a result that comes later is put into its block.
@@ -49,7 +49,6 @@ class Parts:
     provider_calls: dict[str, Json]
     blocks: list[Json] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
-    results: list[Json] = field(default_factory=list)
 
     @property
     def content(self) -> str | list[Json]:
@@ -103,7 +102,8 @@ def _add(parts: Parts, part: Any) -> None:
     if kind in CALLS and "arguments" not in part:
         parts.calls.append(part)
     elif kind in RESULTS:
-        parts.results.append(part if kind == "tool_result" else _result(part))
+        # Of a result that is in another one.
+        parts.blocks.append(part)
     elif kind in _RUN_BY_PROVIDER:
         block = provider_call(_RUN_BY_PROVIDER[kind], part, part.get("name"), part.get("input"))
         parts.provider_calls[block["id"]] = block
@@ -316,26 +316,31 @@ class _Reader:
         role = turn.get("role")
         if not isinstance(role, str) or not is_role(role):
             raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
+        role = _ROLES.get(role, role)
         parts = sdk_parts_of(turn)
-        for step in steps_of(turn, parts):
-            self._add(step)
+        content = parts or turn.get("content")
         if parts:
-            return
+            turn = {key: turn[key] for key in turn if key not in ("parts", "toolInvocations")}
         for key in _NOT_CONTENT.split():
-            if "content" not in turn and turn.get(key):
+            if not parts and "content" not in turn and turn.get(key):
                 raise DamagedError(f"has {key} in place of content")
-        self._add(turn)
-
-    def _add(self, turn: Json) -> None:
-        role, content = _ROLES.get(turn["role"], turn["role"]), turn.get("content")
-        if role == "tool" and not has_results(content):
+        steps: list[tuple[Any, list[Json]]] = [(content, [])]
+        if isinstance(content, list):
+            steps = [*steps_of(content)]
+        if role == "tool" and not any(results for _, results in steps):
             self._add_result(turn)
             return
         if role not in ROLES:
             self.unusual[OTHER_ROLES] = None
+        for number, (said, results) in enumerate(steps):
+            if said or not (number or results):
+                self._add(turn, role, said)
+                turn = {}
+            for result in results:
+                self._add_result(result if result["type"] == "tool_result" else _result(result))
+
+    def _add(self, turn: Json, role: str, content: Any) -> None:
         parts = parts_of(content, self._provider_calls)
-        for result in parts.results:
-            self._add_result(result)
         entries = turn.get("tool_calls")
         if not isinstance(entries, list | None):
             raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
@@ -362,7 +367,7 @@ class _Reader:
             content = json_text(content)
         parts = parts_of(content, {})
         # Blocks that are no content of a result have no other place.
-        parts.blocks += parts.calls + parts.results
+        parts.blocks += parts.calls
         message = {**_head(turn, parts), "role": "tool"}
         if call_id:
             message["tool_call_id"] = call_id
@@ -471,13 +476,9 @@ _FIELDS_OF_RESULTS = {
 
 
 def sdk_parts_of(turn: Json) -> list[Json]:
-    """What was said and done in a message, where a result may stand before what came after it;
-    nothing of a message of another kind.
-    """
+    """The parts of a message of the AI SDK's user interface; nothing of another message."""
     parts, content = turn.get("parts"), turn.get("content")
-    if turn.get("role") == "assistant" and has_results(content):
-        parts = content
-    elif not parts and isinstance(turn.get("toolInvocations"), list):
+    if not parts and isinstance(turn.get("toolInvocations"), list):
         parts = []
         for invocation in turn["toolInvocations"]:
             parts.append({"type": "tool-invocation", "toolInvocation": invocation})
@@ -492,39 +493,32 @@ def sdk_parts_of(turn: Json) -> list[Json]:
     return parts
 
 
-def has_results(content: Any) -> bool:
-    """Whether the content of a message holds results of calls."""
-    return isinstance(content, list) and any(at(part, "/type") in RESULTS for part in content)
-
-
-def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
-    """A message as those that it stands for: what the agent did up to a result, the results, ..."""
-    head = {key: turn[key] for key in turn if key not in ("content", "parts", "toolInvocations")}
-    content: list[Json] = []
+def steps_of(parts: Iterable[Any]) -> Iterator[tuple[list[Any], list[Json]]]:
+    """What a message says and calls up to some results, which may stand before what came after
+    them, and these results; then what it says and calls up to the next ones, ...
+    """
+    said: list[Any] = []
     results: list[Json] = []
-    # The last one lets go of what was gathered.
-    for part in chain.from_iterable(map(_with_result, [*parts, {"type": _STEP}])):
-        kind = part["type"]
+    for part in chain.from_iterable(map(_with_result, parts)):
+        kind = at(part, "/type")
         if results and kind not in (*CALLS, *RESULTS, _APPROVAL):
-            yield {**head, "content": content}
-            yield {"role": "tool", "content": results}
-            head, content, results = {"role": turn["role"]}, [], []
+            yield said, results
+            said, results = [], []
         if kind in RESULTS:
             results.append(part)
         elif kind != _STEP:
-            content.append(part)
-    if content:
-        yield {**head, "content": content}
+            said.append(part)
+    yield said, results
 
 
-def _with_result(part: Json) -> Iterator[Json]:
+def _with_result(part: Any) -> Iterator[Any]:
     """A part of the user interface as the call in it, with its result where there is one; any other
     part as it is.
     """
-    kind, call = part["type"], part.get("toolInvocation")
+    kind, call = at(part, "/type"), at(part, "/toolInvocation")
     if kind == "dynamic-tool":
         call = part
-    elif call is None and kind.startswith("tool-") and "state" in part:
+    elif call is None and at(part, "/state") and json_text(kind).startswith("tool-"):
         # What the model wrote stays raw where it could not be parsed.
         call = {"input": part.get("rawInput"), **part, "toolName": kind.removeprefix("tool-")}
     if not isinstance(call, dict):
