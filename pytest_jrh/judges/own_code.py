@@ -301,11 +301,19 @@ def code_digest(
     files = dict(config_files or {})
     parts: list[object] = []
     start = module_file or _file_of(code)
+    pending = []
     if start is None:
         # Nobody can read it.
         parts.append(f"{getattr(code, '__module__', '')}.{getattr(code, '__qualname__', '')}")
     else:
-        files |= _project_files(Path(start))
+        pending.append((Path(start).name, Path(start)))
+    seen = set()
+    while pending:
+        name, path = pending.pop()
+        if path not in seen and path.is_file():
+            seen.add(path)
+            files[name] = path
+            pending += imported_modules(path)
     for name, path in sorted(files.items()):
         parts.append((name, text_digest(path)))
     return json_digest(parts)
@@ -320,20 +328,6 @@ def _file_of(code: Function) -> str | None:
         return inspect.getsourcefile(owner)
     except TypeError:
         return None
-
-
-def _project_files(module_file: Path) -> dict[str, Path]:
-    """The files of a module and of all that it imports of the project, and so on, by name."""
-    files = {}
-    seen = set()
-    pending = [(module_file.name, module_file)]
-    while pending:
-        name, path = pending.pop()
-        if path not in seen and path.is_file():
-            seen.add(path)
-            files[name] = path
-            pending += imported_modules(path)
-    return files
 
 
 def imported_modules(path: Path) -> list[tuple[str, Path]]:

@@ -24,16 +24,16 @@ from typing import Any, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import Fields, Json
-from pytest_jrh.core.errors import Unscored, is_ours
+from pytest_jrh.core.errors import Unscored, holding, is_ours
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, TextResponse
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn, is_loopback, price_for
 from pytest_jrh.llm.transport import (
     DEFAULT_TIMEOUT,
+    GUARDED,
     Failure,
     Sent,
     UnusableAnswer,
     failure_of,
-    guarded,
     http_status,
     litellm,
     missing_keys,
@@ -212,7 +212,7 @@ class LiteLLMExchange:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole
             # call.
             async with asyncio.timeout(timeout + 1):
-                with guarded(sent):
+                with holding(GUARDED, sent):
                     response = await litellm().acompletion(
                         **arguments(request, sending), timeout=timeout
                     )

@@ -34,7 +34,7 @@ from typing import Any, TypeVar
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import leaves, printable
-from pytest_jrh.core.errors import Unscored, causes_of, error_text, holding
+from pytest_jrh.core.errors import Unscored, causes_of, error_text
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
 
@@ -117,12 +117,8 @@ class Sent:
     documents: list[Any] = field(default_factory=list)
 
 
-_GUARDED: ContextVar[Sent | None] = ContextVar("pytest_jrh_guarded", default=None)
-
-
-def guarded(sent: Sent) -> contextlib.AbstractContextManager[None]:
-    """Guard the HTTP requests to models that are made in this context, and note them in `sent`."""
-    return holding(_GUARDED, sent)
+GUARDED: ContextVar[Sent | None] = ContextVar("pytest_jrh_guarded", default=None)
+"""Notes the HTTP requests to models that are made in a context, which are guarded then."""
 
 
 def _install_guard() -> None:
@@ -132,7 +128,7 @@ def _install_guard() -> None:
     plain = httpcore.AsyncConnectionPool.handle_async_request
 
     async def handle(pool: Any, request: Any) -> Any:
-        sent = _GUARDED.get()
+        sent = GUARDED.get()
         if sent is None:
             return await plain(pool, request)
 

@@ -390,10 +390,6 @@ class RunningCode:
     ended: Future[Ended] = field(default_factory=Future)
     task: Future[Ended] | None = None
 
-    def __post_init__(self) -> None:
-        # Whoever stops waiting for it does not cancel it: the code goes on.
-        self.ended.set_running_or_notify_cancel()
-
 
 class CodeThreads:
     """A thread for each call of code, and one loop, in a thread, for what is to be awaited.
@@ -404,13 +400,16 @@ class CodeThreads:
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
         self._is_over = asyncio.Event()
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._serve, name="jrh-judges", daemon=True)
+        self._thread.start()
 
     def start(self, call: Callable[[], object]) -> RunningCode:
         """Run code in a copy of the present context."""
         running, context = RunningCode(), copy_context()
+        # Whoever stops waiting for it does not cancel it: the code goes on.
+        running.ended.set_running_or_notify_cancel()
         threading.Thread(
             target=lambda: context.run(self._run, call, running), name="jrh-judge", daemon=True
         ).start()
@@ -418,28 +417,19 @@ class CodeThreads:
 
     def close(self) -> None:
         """End the loop; code that does not end is left to itself."""
-        if self._thread is not None:
-            self._runner.get_loop().call_soon_threadsafe(self._is_over.set)
-            self._thread.join(_LAST_WAIT)
+        self._loop.call_soon_threadsafe(self._is_over.set)
+        self._thread.join(_LAST_WAIT)
 
     def _run(self, call: Callable[[], object], running: RunningCode) -> None:
         try:
             value = call()
             ended = Ended(value)
             if inspect.isawaitable(value):
-                ended = self._awaited(value, running)
+                running.task = asyncio.run_coroutine_threadsafe(_ended(value), self._loop)
+                ended = running.task.result()
         except BaseException as error:  # noqa: BLE001 - the engine says what it was
             ended = Ended(error=error)
         running.ended.set_result(ended)
-
-    def _awaited(self, value: Awaitable[object], running: RunningCode) -> Ended:
-        with self._lock:
-            loop = self._runner.get_loop()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="jrh-judges", daemon=True)
-                self._thread.start()
-            running.task = asyncio.run_coroutine_threadsafe(_ended(value), loop)
-        return running.task.result()
 
     def _serve(self) -> None:
         # What waits at its end is cancelled.

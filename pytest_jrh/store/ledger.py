@@ -234,15 +234,6 @@ def json_line(value: object) -> str:
     )
 
 
-def load(path: Path, *, file: str | None = None) -> Baseline:
-    """Read a baseline; `file` is how messages name it.
-
-    Raises `InputError` with the first mistake and its line.
-    """
-    name = file or str(path)
-    return parsed(read_text(path, name, _MOST_BYTES, how=_HOW), name)
-
-
 def parsed(text: str, name: str) -> Baseline:
     """The baseline of a file's text; raises `InputError` with the first mistake and its line."""
     cases = {}
@@ -337,7 +328,7 @@ class BaselineFile:
     def _read(self) -> Baseline | None:
         if self.path is None or (self.update and not exists(self.path)):
             return None
-        return load(self.path, file=self.name)
+        return parsed(read_text(self.path, self.name, _MOST_BYTES, how=_HOW), self.name)
 
     @property
     def updating(self) -> bool:

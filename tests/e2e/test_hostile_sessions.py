@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from pytest_jrh.store.ledger import load
+from pytest_jrh.store.ledger import parsed
 from tests.support.baselines import case_lines
 from tests.support.fork_server import python
 from tests.support.judged_sessions import HOSTILE
@@ -231,7 +231,8 @@ def test_workers_replay_it_and_leave_the_same(recorded: Recorded) -> None:
 def test_every_line_and_file_that_was_written_is_read(recorded: Recorded) -> None:
     folder = recorded.files.folder
     assert len(case_lines(folder / "baseline.json")) == 5
-    outcomes = {case.outcome for case in load(folder / "baseline.json").cases.values()}
+    baseline = parsed((folder / "baseline.json").read_text("utf-8"), "baseline.json")
+    outcomes = {case.outcome for case in baseline.cases.values()}
     assert outcomes == {"agree", "disagree"}
     for path in folder.rglob("*.jsonl"):
         lines = path.read_text("utf-8").split("\n")

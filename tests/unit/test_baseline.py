@@ -17,14 +17,13 @@ from pytest_jrh.core.skips import Outcome
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
-from pytest_jrh.store.ledger import load, render
+from pytest_jrh.store.ledger import parsed, render
 from tests.support.conversations import judge_settings
 from tests.support.figures import comparison_of
 from tests.support.made_cases import judge_line, make_result, make_spec, result_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    pass
 
 DIGEST = "0123456789abcdef" * 4
 OTHER = "fedcba9876543210" * 4
@@ -51,15 +50,6 @@ def accepted(*results: CaseResult) -> Baseline:
 
 
 LINE = render(accepted(outcome_of(1)))
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Callable[[str], Path]:
-    def write(text: str) -> Path:
-        (tmp_path / "baseline.json").write_text(text, encoding="utf-8")
-        return tmp_path / "baseline.json"
-
-    return write
 
 
 def test_a_baseline_is_a_ledger_behind_a_line_for_each_judge() -> None:
@@ -104,7 +94,7 @@ def test_what_is_saved_is_what_is_loaded(
     path = tmp_path_factory.mktemp("baseline") / "b.json"
     text = render(baseline)
     path.write_text(text, encoding="utf-8", newline="")
-    assert load(path) == baseline
+    assert parsed(path.read_text("utf-8"), "b.json") == baseline
     assert len(text.splitlines()) == len(lines) + len(judges)
 
 
@@ -120,10 +110,10 @@ def test_what_is_saved_is_what_is_loaded(
     ],
 )
 def test_file_that_is_no_baseline_is_refused_with_its_line(
-    written: Callable[[str], Path], text: str, line: int, message: str
+    text: str, line: int, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        load(written(text), file="baseline.json")
+        parsed(text, "baseline.json")
     (problem,) = caught.value.problems
     assert (problem.file, problem.line) == ("baseline.json", line)
     assert message in problem.message

@@ -21,7 +21,7 @@ from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.store.ledger import (
     judge_lines,
     line_data,
-    load,
+    parsed,
     read_ledger,
     render,
     with_calls,
@@ -122,7 +122,7 @@ def test_a_file_of_another_form_is_refused_with_its_line_and_what_to_run(tmp_pat
     path = tmp_path / "base.json"
     path.write_text('{"format":2,"case_id":"refunds::x"}\n')
     with pytest.raises(InputError) as caught:
-        load(path, file="base.json")
+        parsed(path.read_text("utf-8"), "base.json")
     assert str(caught.value) == (
         "base.json:1: format: is no line of a baseline: input should be 3\n"
         "    restore it from git; or remove it, and run with --jrh-update-baseline"

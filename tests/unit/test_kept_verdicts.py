@@ -22,7 +22,7 @@ from pytest_jrh.store.ledger import (
     LONGEST_REASONING,
     BaselineFile,
     judge_lines,
-    load,
+    parsed,
 )
 from tests.support.conversations import judge_settings
 from tests.support.judged_sessions import (
@@ -56,7 +56,7 @@ def accept(folder: Path, results: list[CaseResult], judge: JudgeLine = JUDGE) ->
 
 
 def kept(folder: Path) -> Baseline:
-    return load(folder / "base.json")
+    return parsed((folder / "base.json").read_text("utf-8"), "base.json")
 
 
 def test_an_update_keeps_what_the_judge_said_and_its_prompt(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_an_update_keeps_what_others_wrote_since_its_session_began(tmp_path: Pat
         path.read_text("utf-8").replace('"scores"', '"extra": {"reason": "a tie"}, "scores"', 1)
     )
     late.accept([third], replace(scope, selected=frozenset([third.case_id])), str, finished=True)
-    cases = load(path).cases
+    cases = kept(tmp_path).cases
     assert sorted(cases) == sorted(each.case_id for each in (first, second, third))
     assert cases[min(first.case_id, second.case_id)].extra.reason == "a tie"
 
