@@ -76,14 +76,12 @@ class Halt:
     """Why a judge's code was halted.
 
     "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
-    "network": it tried to reach somebody by itself on replay; "unasked": nothing is to be asked any
-    more, as its `trouble` says.
+    "network": it tried to reach somebody by itself on replay.
     """
 
-    why: Literal["missing", "room", "network", "unasked"]
+    why: Literal["missing", "room", "network"]
     what: str
     request: HttpRequest | None = None
-    trouble: Unscored | None = None
 
 
 @dataclass(eq=False)
@@ -106,7 +104,8 @@ class Exchanges:
     room: Callable[[int], contextlib.AbstractContextManager[None]]
 
     def __post_init__(self) -> None:
-        self.halt: Halt | None = None
+        # Where nothing is to be asked any more, what says so.
+        self.halt: Halt | Unscored | None = None
         self.sent = 0
         self.replayed = 0
         self.asked: list[HttpRequest] = []
@@ -153,7 +152,7 @@ class Exchanges:
         if self.live and asks_for_credentials(request.uri):
             # Neither counted nor kept: what comes back is a key.
             return None
-        halt: Halt | None = Halt("missing", str(request), request)
+        halt: Halt | Unscored | None = Halt("missing", str(request), request)
         if self.live:
             # Outside of the lock: room and budget may wait for other processes.
             halt = self._not_admitted(request)
@@ -165,7 +164,7 @@ class Exchanges:
             self.asked.append(request)
         return None
 
-    def _not_admitted(self, request: HttpRequest) -> Halt | None:
+    def _not_admitted(self, request: HttpRequest) -> Halt | Unscored | None:
         """Why a request may not be sent. Room is kept for its answer: one that is paid for and not
         kept would be paid for again.
         """
@@ -176,7 +175,7 @@ class Exchanges:
             self.admit()
         except Unscored as trouble:
             room.close()
-            return Halt("unasked", trouble.cause, trouble=trouble)
+            return trouble
         except OSError as error:
             return Halt("room", error.strerror or str(error))
         with self._lock:

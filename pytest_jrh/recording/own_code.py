@@ -256,12 +256,12 @@ class TapedCalls:
         )
 
     def _halted(
-        self, code: OwnCode, entry: RecordedCall | None, halt: Halt, error: BaseException
+        self, code: OwnCode, entry: RecordedCall | None, halt: Halt | Unscored, error: BaseException
     ) -> Unscored:
         """The outcome of a case whose judge was halted; `entry` was there to answer it."""
+        if isinstance(halt, Unscored):
+            return halt
         asker = code.who
-        if halt.trouble is not None:
-            return halt.trouble
         if halt.why == "room":
             cause = (
                 f"{asker} was stopped before a request whose answer could not be stored "
