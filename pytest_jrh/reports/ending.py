@@ -120,7 +120,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     session is not green; all else is written.
     """
     base_branch = None
-    if not settings.baseline.updating:
+    if not settings.baseline.update:
         base_branch = baseline_there(settings.baseline.path)
     session = _session(runs, settings, base_branch)
     outputs = Outputs(session.redactor)
@@ -248,7 +248,7 @@ def _decide(
         asked,
         subjects,
         run.left_out,
-        accepts=settings.baseline.updating,
+        accepts=settings.baseline.update,
         wrong_labels=len(wrongly_labelled(run.results, run.grounds)),
         changed=accepted_by_change,
         turning="of labels `labels.map` turns it" if suite.labels else "",
@@ -476,7 +476,7 @@ def _update_baseline(
         selected |= run.selected
         judges += run.judges
     scope = Scope.of(case_ids, selected)
-    is_first = baseline.updating and baseline.content is None and not scope.deselected
+    is_first = baseline.update and baseline.content is None and not scope.deselected
     try:
         done = baseline.accept(
             session.results,

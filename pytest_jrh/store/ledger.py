@@ -310,7 +310,8 @@ _MOST_NAMED = 20
 @dataclass
 class BaselineFile:
     """The file of `--jrh-baseline`, whose `path` is None without one: each process reads it once,
-    when first needed. The controller writes it.
+    when first needed. The controller writes it, where this session is to `update` it with its
+    verdicts.
     """
 
     path: Path | None
@@ -331,18 +332,13 @@ class BaselineFile:
         return parsed(read_text(self.path, self.name, _MOST_BYTES, how=_HOW), self.name)
 
     @property
-    def updating(self) -> bool:
-        """Whether this session updates the file with its verdicts."""
-        return self.update and self.path is not None
-
-    @property
     def name(self) -> str:
         """The file as messages name it."""
         return str(self.path and relative_path(self.path, self.folder))
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
         """Why a disagreement does not fail its item, or None where it does."""
-        return tolerated(result, self.content, rules, accepts=self.updating)
+        return tolerated(result, self.content, rules, accepts=self.update)
 
     def accept(
         self,
