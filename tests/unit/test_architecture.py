@@ -43,6 +43,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
     "sklearn": ("reports.rand_files",),
+    "scipy": ("stats.intervals",),
     "filelock": ("llm.limits", "people.labels"),
     "starlette": ("review.serving",),
     "uvicorn": ("review.serving",),
