@@ -30,6 +30,7 @@ from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
+from pytest_jrh.core.templates import render_text
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.values import whole_number
 from pytest_jrh.judges import JUDGES
@@ -41,7 +42,7 @@ from pytest_jrh.sources.tables import read_table
 
 
 def _meanings(
-    options: Namespace, labels: Sequence[LabelRow], table: Table | None, values: dict[str, str]
+    options: Namespace, labels: Sequence[LabelRow], table: Table | None, values: Json
 ) -> tuple[Json, str]:
     """What the words of labels mean, where they are those of a table, and what to say of them; puts
     the line of the config about it into the values.
@@ -77,13 +78,7 @@ def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> 
         raise InputError(first_problems(problems, file))
 
 
-_ABOUT_JUDGE = """\
-# The judge under test. What it asks over HTTP is recorded, and on replay it runs and is
-# answered from there. Keys never stand in a config: they come from the environment.
-judge:"""
-
-
-def judge_values(text: str) -> tuple[dict[str, str], str]:
+def judge_values(text: str) -> tuple[Json, str]:
     """What the files say of a judge, as `KEY:TEXT` names it, such as `python:judges.py:strict` or
     the `model` of a prompt, and its own file where it has one. The requests of code have no price
     but a number.
@@ -95,13 +90,12 @@ def judge_values(text: str) -> tuple[dict[str, str], str]:
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in ("model", *kinds)])
         raise InputError(f"--judge: got {shown(text)}; must be one of {forms}")
-    lines = [_ABOUT_JUDGE, f"{key}: {_yaml(value)}"]
-    lines += [f"# {note}" for note in kinds[key].notes]
     match = re.match(r"[^:@]+\.py(?=[:@])", value)
     file = match[0] if match else ""
     values = {
         "judge": file or "the judge",
-        "code_section": "\n  ".join(lines),
+        "code": f"{key}: {_yaml(value)}",
+        "notes": kinds[key].notes,
         "limit": "--jrh-max-calls=500",
     }
     return values, file
@@ -152,7 +146,7 @@ class FoundRuns:
     format_keys: Mapping[str, str]
     about: Sequence[str]
     table: Table | None
-    words: Mapping[str, str]
+    words: Json
 
 
 def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
@@ -248,16 +242,12 @@ def start_suite(options: Namespace) -> int:
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = _values(name, log_place, runs, mode)
+    values = {**_values(name, log_place, runs, mode), "scale": options.scale}
     sources, about = dict(log_place.copies), [*runs.about]
     judge_file = ""
     if options.judge:
         of_judge, judge_file = judge_values(options.judge)
         values |= of_judge
-    if runs.format_keys:
-        lines = ["", f"  # {values['places']}", "  format:"]
-        lines += [f"    {key}: {pointers}" for key, pointers in runs.format_keys.items()]
-        values["input_format"] = "\n".join(lines)
     if labels:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
         values["labels"] = f"path: {path}"
@@ -266,8 +256,6 @@ def start_suite(options: Namespace) -> int:
         values["labels"] = f"metadata: {_yaml(options.label)}"
     words, about_labels = _meanings(options, labels, runs.table, values)
     about.append(about_labels)
-    if options.scale:
-        values["scale"] = f"\nrand:\n  scale: {[*options.scale]}   # of rubrics without levels\n"
     if options.prompt:
         of_prompt, about_prompt = judge_prompt(options, words)
         values |= of_prompt
@@ -294,22 +282,19 @@ def start_suite(options: Namespace) -> int:
         contents[to] = source.read_bytes()
     _write(folder, contents)
 
-    is_here = folder == Path.cwd()
-    written = [f"Written {'here' if is_here else f'in {folder}'}:"]
-    written += [f"  {file}" for file in contents]
-    if kept_files:
-        written.append("Unchanged; the gate's arguments take the new suite's --jrh-config, too:")
-        written += [f"  {file}" for file in kept_files]
     next_steps = _filled(
         "next.txt",
         values,
-        change="" if is_here else f"\n  cd {shlex.quote(str(folder))}\n",
+        here=folder == Path.cwd(),
+        folder=folder,
+        cd=shlex.quote(str(folder)),
+        files=[*contents],
+        kept_files=kept_files,
+        label_count=labels and counted(len(labels), "label"),
+        about=[*filter(None, about)],
         add=_add_command(log_place, judge_file, next(iter(gate))),
     )
-    written += ["", *_about_runs(runs, len(labels), about, values)]
-    if not log_place.committed:
-        written += ["", _LARGE]
-    sys.stdout.write(visible("\n".join([*written, "", next_steps.rstrip(), ""])))
+    sys.stdout.write(visible(next_steps))
     return 0
 
 
@@ -349,30 +334,6 @@ def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]
             problems.append(Problem("already exists", str(folder / file)))
     if problems:
         raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
-
-
-def _about_runs(
-    runs: FoundRuns, labels: int, about: Sequence[str], values: Mapping[str, str]
-) -> Iterator[str]:
-    """Say what the log holds, how much of it the suite begins with, and where its parts are."""
-    holds = f"The {runs.words['holder']} holds {values['runs']}"
-    if runs.usable != runs.count:
-        holds += f", of which {runs.usable} can be used"
-    if "labels" not in values:
-        holds += f"; the suite begins with {min(runs.usable, _FEW_RUNS)}"
-    elif labels:
-        holds += f"; the label file has {counted(labels, 'label')}"
-    yield f"{holds}."
-    if runs.format_keys:
-        places = ", ".join(f"{key} at {pointers}" for key, pointers in runs.format_keys.items())
-        yield f"Its {runs.words['found']} have {places}; see suite.format in {values['config']}."
-    yield from filter(None, about)
-
-
-_LARGE = f"""\
-The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor committed. A clone
-uses the cases as they were made instead (--jrh-frozen). To commit the log all the same, put it
-under inputs/, name it in the config, and leave --jrh-frozen out."""
 
 
 def _is_kept(file: Path, text: str, *, force: bool) -> bool:
@@ -420,7 +381,7 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
     return [Problem(message)]
 
 
-def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> dict[str, str]:
+def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> Json:
     values = {
         **runs.words,
         **json.loads(_filled(f"words.{mode}.json", runs.words)),
@@ -431,7 +392,12 @@ def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> dict[str, 
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
         "package": _yaml(_installed_from()),
+        "format_keys": runs.format_keys,
+        "committed": log.committed,
         "runs": counted(runs.count, runs.words["one"]),
+        "count": runs.count,
+        "usable": runs.usable,
+        "few": _FEW_RUNS,
         "sample": str(min(runs.count, _FEW_RUNS)),
         "variables": ", ".join(sorted(JUDGE.variables.difference(runs.words["hidden"].split()))),
         "prompt": f"{runs.words['prompt']}.{mode}",
@@ -460,38 +426,23 @@ def _installed_from() -> str:
 
 
 def _texts(
-    values: Mapping[str, str],
+    values: Json,
     entries: _Entries,
     gate: Mapping[str, str],
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
-    section = values.get("code_section") or _filled("judge.yml", values).rstrip()
-    config = "labels.yml" if "labels" in values else "config.yml"
+    rubrics = [(id_, text and _yaml(text)) for id_, text in entries]
     texts = {
-        values["config"]: _filled(config, values, judge_section=section),
-        values["rubrics"]: _rubrics(values, entries),
+        values["config"]: _filled("labels.yml" if values["labels"] else "config.yml", values),
+        values["rubrics"]: _filled("rubrics.yml", values, entries=rubrics),
         **{file: _filled(name, values) for file, name in gate.items()},
         **_schemas(_CONFIGS),
     }
-    if "code_section" not in values:
+    if not values["code"]:
         prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
         text = _filled("judge.head.md", values) + prompt.read_text("utf-8")
-        texts[values["judge"]] = values.get("own_prompt") or text
+        texts[values["judge"]] = values["own_prompt"] or text
     return texts
-
-
-def _rubrics(values: Mapping[str, str], entries: _Entries) -> str:
-    head = _filled(f"rubrics.head.{values['many']}.yml", values)
-    example = _filled(f"example.{values['many']}.{values['mode']}.yml", values)
-    if not entries:
-        return head + example
-    shown_example = "# An example, to show how much a rubric has to say:\n"
-    shown_example += "".join(f"# {line}\n" for line in example.splitlines())
-    filled = []
-    for id_, text in entries:
-        entry = f'- id: "{id_}"\n  instructions: {_yaml(text)}\n'
-        filled.append(entry if text else _filled(f"blank.{values['mode']}.yml", values, id=id_))
-    return "\n".join([head + shown_example, *filled])
 
 
 def _yaml(value: object) -> str:
@@ -499,11 +450,8 @@ def _yaml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _filled(file: str, values: Mapping[str, str], **file_values: str) -> str:
-    text = resources.files("pytest_jrh.cli").joinpath("texts", file).read_text(encoding="utf-8")
-    all_values = {**values, **file_values}
-    # In one pass: nothing that is filled in is looked at again.
-    return re.sub(r"@([a-z_]+)@", lambda mark: all_values[mark[1]], text)
+def _filled(file: str, values: Json, **more: object) -> str:
+    return render_text("cli/texts", file, {**values, **more})
 
 
 def _write(folder: Path, contents: Mapping[str, bytes | str]) -> None:

@@ -215,3 +215,27 @@ def render_page(source: str, values: Mapping[str, object]) -> str:
     Undefined names raise.
     """
     return _environment(is_page=True).from_string(source).render(values)
+
+
+def render_text(folder: str, file: str, values: Mapping[str, object]) -> str:
+    """Fill in one of the package's own texts, in a folder of its; undefined names raise.
+
+    Its names stand in @{ }@ and its conditions in <% %>, as most are files of tools that have
+    braces of their own.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(  # noqa: S701 - no HTML
+        variable_start_string="@{",
+        variable_end_string="}@",
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        loader=PackageLoader("pytest_jrh", folder),
+    )
+    return environment.get_template(file).render(values)
