@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -59,8 +58,7 @@ def _meanings(
         label = column_of(table, "label")
     if table is not None and label:
         meanings, about = labels_in(table, label, options)
-        if meanings:
-            values["map"] = f"map: {_yaml(meanings)}"
+        values["meanings"] = meanings
     return meanings, about
 
 
@@ -85,7 +83,7 @@ def judge_values(text: str) -> tuple[Json, str]:
     """
     key, _, value = text.partition(":")
     if key == "model" and value:
-        return {"model": _yaml(value)}, ""
+        return {"model": json.dumps(value, ensure_ascii=False)}, ""
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in ("model", *kinds)])
@@ -94,7 +92,8 @@ def judge_values(text: str) -> tuple[Json, str]:
     file = match[0] if match else ""
     values = {
         "judge": file or "the judge",
-        "code": f"{key}: {_yaml(value)}",
+        "code": key,
+        "target": value,
         "notes": kinds[key].notes,
         "limit": "--jrh-max-calls=500",
     }
@@ -143,7 +142,7 @@ class FoundRuns:
     files: tuple[Path, ...]
     count: int
     usable: int
-    format_keys: Mapping[str, str]
+    format_keys: Json
     about: Sequence[str]
     table: Table | None
     words: Json
@@ -172,10 +171,7 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
         if not options.label:
             about += _about_fields(source)
         _refuse_strangers(source, labels, str(options.labels))
-    keys = {}
-    if input_format is not None:
-        for key, pointers in input_format.model_dump(exclude_none=True).items():
-            keys[key] = _yaml(pointers)
+    keys = {} if input_format is None else input_format.model_dump(exclude_none=True)
     return FoundRuns(files, len(causes), len(causes) - len(unusable), keys, about, table, words)
 
 
@@ -242,7 +238,8 @@ def start_suite(options: Namespace) -> int:
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = {**_values(name, log_place, runs, mode), "scale": options.scale}
+    values = _values(name, log_place, runs, mode)
+    values |= {"scale": options.scale, "label": options.label, "label_file": "", "meanings": {}}
     sources, about = dict(log_place.copies), [*runs.about]
     judge_file = ""
     if options.judge:
@@ -250,10 +247,8 @@ def start_suite(options: Namespace) -> int:
         values |= of_judge
     if labels:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
-        values["labels"] = f"path: {path}"
         sources[path] = options.labels
-    elif options.label:
-        values["labels"] = f"metadata: {_yaml(options.label)}"
+        values["label_file"] = path
     words, about_labels = _meanings(options, labels, runs.table, values)
     about.append(about_labels)
     if options.prompt:
@@ -286,13 +281,13 @@ def start_suite(options: Namespace) -> int:
         "next.txt",
         values,
         here=folder == Path.cwd(),
-        folder=folder,
-        cd=shlex.quote(str(folder)),
+        folder=str(folder),
         files=[*contents],
         kept_files=kept_files,
         label_count=labels and counted(len(labels), "label"),
         about=[*filter(None, about)],
-        add=_add_command(log_place, judge_file, next(iter(gate))),
+        judge_file=judge_file,
+        gate=next(iter(gate)).partition("/")[0],
     )
     sys.stdout.write(visible(next_steps))
     return 0
@@ -347,17 +342,6 @@ def _is_kept(file: Path, text: str, *, force: bool) -> bool:
     return not force or not is_ours
 
 
-def _add_command(log: LogPlace, judge_file: str, gate: str) -> str:
-    """The `git add` of all that a clone needs."""
-    command = ["git", "add", ".gitignore", gate.partition("/")[0]]
-    if judge_file and not judge_file.startswith("inputs/"):
-        command.append(judge_file)
-    command.append("inputs")
-    if not log.committed and log.path.startswith("inputs/"):
-        command.append(f":!{log.path}")
-    return shlex.join(command)
-
-
 def write_schemas(options: Namespace) -> int:
     """Write the JSON schemas of configs and rubric files; raises `InputError` where that fails."""
     texts = _schemas(options.folder)
@@ -382,16 +366,17 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
 
 
 def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> Json:
-    values = {
+    return {
         **runs.words,
         **json.loads(_filled(f"words.{mode}.json", runs.words)),
         "name": name,
         "mode": mode,
         "config": f"{_CONFIGS}/{name}.yml",
-        "log": _yaml(log.path),
+        "log": log.path,
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
-        "package": _yaml(_installed_from()),
+        "frozen": "" if log.committed else " --jrh-frozen",
+        "package": _installed_from(),
         "format_keys": runs.format_keys,
         "committed": log.committed,
         "runs": counted(runs.count, runs.words["one"]),
@@ -402,11 +387,6 @@ def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> Json:
         "variables": ", ".join(sorted(JUDGE.variables.difference(runs.words["hidden"].split()))),
         "prompt": f"{runs.words['prompt']}.{mode}",
     }
-    if not log.committed:
-        values["frozen"] = " --jrh-frozen"
-        values["frozen_line"] = "\n            --jrh-frozen"
-        values["log_note"] = "   # too large to be committed: CI runs with --jrh-frozen"
-    return values
 
 
 def _installed_from() -> str:
@@ -431,10 +411,11 @@ def _texts(
     gate: Mapping[str, str],
 ) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
-    rubrics = [(id_, text and _yaml(text)) for id_, text in entries]
     texts = {
-        values["config"]: _filled("labels.yml" if values["labels"] else "config.yml", values),
-        values["rubrics"]: _filled("rubrics.yml", values, entries=rubrics),
+        values["config"]: _filled(
+            "labels.yml" if values["label"] or values["label_file"] else "config.yml", values
+        ),
+        values["rubrics"]: _filled("rubrics.yml", values, entries=entries),
         **{file: _filled(name, values) for file, name in gate.items()},
         **_schemas(_CONFIGS),
     }
@@ -443,11 +424,6 @@ def _texts(
         text = _filled("judge.head.md", values) + prompt.read_text("utf-8")
         texts[values["judge"]] = values["own_prompt"] or text
     return texts
-
-
-def _yaml(value: object) -> str:
-    """A value as JSON, which is YAML."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _filled(file: str, values: Json, **more: object) -> str:

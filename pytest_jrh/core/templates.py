@@ -8,9 +8,11 @@ single braces. Pages are ours alone, and whatever is put into them is escaped.
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -238,4 +240,7 @@ def render_text(folder: str, file: str, values: Mapping[str, object]) -> str:
         keep_trailing_newline=True,
         loader=PackageLoader("pytest_jrh", folder),
     )
+    # JSON is YAML.
+    environment.filters["yaml"] = partial(json.dumps, ensure_ascii=False)
+    environment.filters["quote"] = shlex.quote
     return environment.get_template(file).render(values)
