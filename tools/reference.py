@@ -250,7 +250,7 @@ def _in_words(names: Sequence[str]) -> str:
 def _rows_of_rand() -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("key of RAND's files", "here"), ("---", "---")]
     for written, ours in (*rand.ROWS, *rand.FALLBACKS):
-        rows.append((f"`{dotted(written)}`", f"`{dotted(ours)}`"))
+        rows.append((f"`{dotted(written)}`", f"`{ours}`"))
     return rows
 
 

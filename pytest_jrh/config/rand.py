@@ -46,11 +46,11 @@ def key_path(name: str) -> KeyPath:
     return tuple(name.split("."))
 
 
-def _rows(table: str) -> tuple[tuple[KeyPath, KeyPath], ...]:
+def _rows(table: str) -> tuple[tuple[KeyPath, str], ...]:
     rows = []
     for line in table.strip().splitlines():
         written, ours = line.split()
-        rows.append((key_path(written), key_path(ours)))
+        rows.append((key_path(written), ours))
     return tuple(rows)
 
 
@@ -168,10 +168,7 @@ _SCALES = {
     "single_judge_str": "binary",
     "single_autograder": "ordinal",
 }
-_FILES: dict[str, KeyPath] = {
-    "instruction": ("rand", "instruction_path"),
-    "rubric": ("suite", "rubrics"),
-}
+_FILES = {"instruction": "rand.instruction_path", "rubric": "suite.rubrics"}
 
 
 @dataclass
@@ -187,29 +184,28 @@ class Converted:
     unused: list[KeyPath] = field(default_factory=list)
     mistakes: Mistakes = field(default_factory=Mistakes)
 
-    def put(
-        self, written: KeyPath, ours: KeyPath, value: Any, *, is_fallback: bool = False
-    ) -> None:
+    def put(self, written: KeyPath, ours: str, value: Any, *, is_fallback: bool = False) -> None:
         """Place a value of the file, unless it is None; a fallback gives way to another key."""
+        path = key_path(ours)
         parent: Any = self.data
-        for part in ours[:-1]:
+        for part in path[:-1]:
             if parent.get(part) is None:
                 parent[part] = {}
             parent = parent[part]
             if not isinstance(parent, dict):
                 return
-        before = parent.get(ours[-1])
+        before = parent.get(path[-1])
         if value is None or (before is not None and is_fallback):
             return
         if isinstance(before, dict) and isinstance(value, dict):
             # A section in parts, such as the editor's and, in it, the planner's.
             value = {**value, **before}
         elif before is not None:
-            other = dotted(self.written.get(ours, ours))
+            other = dotted(self.written.get(path, path))
             self.mistakes.add(written, f"{other} says the same; keep one of them")
             return
-        parent[ours[-1]] = value
-        self.written[ours] = written
+        parent[path[-1]] = value
+        self.written[path] = written
 
     @property
     def is_rands(self) -> bool:
@@ -231,7 +227,7 @@ class Converted:
         if ours[1:2] == (0,) and isinstance(self.data.get(str(ours[0])), dict):
             ours = (ours[0], *ours[2:])
         is_of_rands = ours[:1] and ours[0] not in self.sections and self.is_rands
-        of_rands = {target: source for source, target in ROWS} if is_of_rands else {}
+        of_rands = {key_path(target): source for source, target in ROWS} if is_of_rands else {}
         for sources in (self.written, of_rands):
             for end in range(len(ours), 0, -1):
                 if ours[:end] in sources:
@@ -262,7 +258,7 @@ def convert(data: Json) -> Converted:
     _of_module(converted, values)
     _scale(converted, values)
     if values[DEBUG] is not None or ("rand", "table") in converted.written:
-        converted.put(DEBUG, ("output", "rand"), value=True, is_fallback=True)
+        converted.put(DEBUG, "output.rand", value=True, is_fallback=True)
     if values[AGGREGATION] not in (None, "majority_vote"):
         converted.mistakes.add(AGGREGATION, received(values[AGGREGATION], "majority_vote or null"))
     return converted
@@ -348,7 +344,7 @@ def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
     if not isinstance(names, dict):
         converted.mistakes.add(PARAM_FILES, received(names, "a mapping of names to file names"))
         names = {}
-    files: list[tuple[KeyPath, Any, KeyPath]] = [(DATASET, values[DATASET], ("suite", "log"))]
+    files: list[tuple[KeyPath, Any, str]] = [(DATASET, values[DATASET], "suite.log")]
     for name, value in names.items():
         if name in _FILES:
             files.append(((*PARAM_FILES, name), value, _FILES[name]))
@@ -363,13 +359,13 @@ def _of_module(converted: Converted, values: dict[KeyPath, Any]) -> None:
         if isinstance(module, str):
             path = f"inputs/data/{module}/{name.strip()}" if isinstance(name, str) else name
             converted.put(written, ours, path, is_fallback=True)
-        elif module is None and ours not in converted.written:
+        elif module is None and key_path(ours) not in converted.written:
             message = "is missing; must be the name of a folder in inputs/data"
             converted.mistakes.add(("admin", "module_name"), message)
     note = values[PARAMS]
     text = note.get("instruction") if isinstance(note, dict) else None
     if isinstance(text, str) and ("rand", "instruction_path") not in converted.written:
-        converted.put((*PARAMS, "instruction"), ("rand", "instruction"), text)
+        converted.put((*PARAMS, "instruction"), "rand.instruction", text)
 
 
 def _scale(converted: Converted, values: dict[KeyPath, Any]) -> None:
@@ -388,7 +384,7 @@ def _scale(converted: Converted, values: dict[KeyPath, Any]) -> None:
         highest = _bound(values, ("highest_score", "max_score"))
         if lowest is not None and highest is not None:
             scale, written = [lowest[0], highest[0]], lowest[1]
-    converted.put(written, ("rand", "scale"), scale)
+    converted.put(written, "rand.scale", scale)
 
 
 def _bound(values: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, KeyPath] | None:
@@ -467,9 +463,9 @@ _REPETITIONS = key_path("test_stochastic_stability_config.repetitions")
 _LABEL = (*COLUMNS, "expected")
 _ID = (*COLUMNS, "original_idx")
 _PARTS = {
-    (*COLUMNS, "request"): ("suite", "format", "messages"),
-    (*COLUMNS, "response"): ("suite", "format", "answer"),
-    _ID: ("suite", "format", "id"),
+    (*COLUMNS, "request"): "suite.format.messages",
+    (*COLUMNS, "response"): "suite.format.answer",
+    _ID: "suite.format.id",
 }
 _ROWS_OF = {
     UNCHANGED: _ROWS,
@@ -512,8 +508,8 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
     if template not in (*TEMPLATES, _CLASSES) and not any(name in names for name in NAMES):
         return False
     if template in [*TEMPLATES]:
-        converted.put(TEMPLATE, ("suite", "of"), "answers")
-        converted.put(TEMPLATE, ("suite", "answers"), TEMPLATES[template] or None)
+        converted.put(TEMPLATE, "suite.of", "answers")
+        converted.put(TEMPLATE, "suite.answers", TEMPLATES[template] or None)
     else:
         message, hint = received(template, " or ".join(TEMPLATES)), None
         if template == _CLASSES:
@@ -534,13 +530,13 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
             converted.put(written, ours, pointer_to(str(values[written])))
     converted.put(_ID, _PARTS[_ID], ROW_NUMBER, is_fallback=True)
     column = values[_LABEL] or _LABEL[-1]
-    converted.put(_LABEL, ("labels",), {"metadata": column}, is_fallback=True)
+    converted.put(_LABEL, "labels", {"metadata": column}, is_fallback=True)
     if values[_REFERENCE] not in (None, column):
         expected = f"{column}: its labels are what judges and their majority are held against"
         mistakes.add(_REFERENCE, received(values[_REFERENCE], expected))
 
     _place_tests(converted, values)
-    converted.put(_VERIFIER, ("editor", "verifier", "model"), values[_VERIFIER])
+    converted.put(_VERIFIER, "editor.verifier.model", values[_VERIFIER])
     unused = [path for path in converted.unused if path not in _USED and path[0] != AGENT]
     of_agents = [path for path in values if path[0] == AGENT and values[path] is not None]
     if of_agents:
@@ -581,10 +577,10 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
     for name in sorted({*judged}.difference(names).union(texts.keys() - judged)):
         message = f"{name} has to be in {dotted(RUN)} and here, as its cases are made to be judged"
         converted.mistakes.add(JUDGED, message)
-    converted.put(RUN, ("rand", "tests"), tests or None)
-    converted.put(RUN, ("cases", "probes"), texts or None)
+    converted.put(RUN, "rand.tests", tests or None)
+    converted.put(RUN, "cases.probes", texts or None)
     if ORDINAL in names:
-        converted.put(_EXAMPLES, ("cases", "examples"), values[_EXAMPLES])
+        converted.put(_EXAMPLES, "cases.examples", values[_EXAMPLES])
 
 
 def _own_tests() -> dict[str, Json]:
