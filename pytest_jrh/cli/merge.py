@@ -31,7 +31,6 @@ from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generati
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.skips import JUDGED
-from pytest_jrh.engine.case import labelled_case, without_labels
 from pytest_jrh.engine.provenance import origin_lines, suite_run
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.judges.python import imported
@@ -180,11 +179,11 @@ def _what_differs(
     is_frozen = ready.suite.frozen is not None
     record = case_of(records, spec, ready.rubric(spec.rubric_id), rewording=is_frozen)
     try:
-        run = None if is_frozen else without_labels(ready.read(spec), ready.suite)
+        run = None if is_frozen else ready.read(spec)
         if run is None:
             case = ready.made_before(spec)
         elif KINDS[spec.test].is_labelled:
-            case = labelled_case(ready, spec, run)
+            case = ready.labelled_case(spec, run)
         else:
             case = None
     except NoVerdictCase as reason:

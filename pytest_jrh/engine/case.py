@@ -17,11 +17,9 @@ from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageModel
-from pytest_jrh.core.cases import Case, CaseSpec, HumanReview, PerturbationOutcome
-from pytest_jrh.core.documents import listed
+from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
@@ -29,7 +27,7 @@ from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdic
 from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import coded
 from pytest_jrh.core.skips import UNSCORED, Why
-from pytest_jrh.core.transcript import assistant_indices, render_assistant_turns
+from pytest_jrh.core.transcript import render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import SuiteJudge
@@ -39,7 +37,6 @@ from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn
 from pytest_jrh.llm.transport import may_pass
 from pytest_jrh.people.board import ReviewDesk
-from pytest_jrh.people.labels import label_fields
 from pytest_jrh.recording.own_code import CodeThreads, TapedCalls
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
@@ -165,16 +162,16 @@ class CaseMaker:
         spec = attempt.spec
         made_before = ready.made_before(spec)
         if made_before is not None:
-            made_before = replace(made_before, run=without_labels(made_before.run, ready.suite))
-            return held_to_label(made_before, ready)
+            run_as_judged = ready.without_labels(made_before.run)
+            return ready.held_to_label(replace(made_before, run=run_as_judged))
 
         async def make() -> Case:
             try:
                 run = await self._read(spec, ready)
                 if KINDS[spec.test].is_labelled:
-                    case = labelled_case(ready, spec, run)
+                    case = ready.labelled_case(spec, run)
                 else:
-                    case = held_to_label(await self._edited(attempt, ready, run), ready)
+                    case = ready.held_to_label(await self._edited(attempt, ready, run))
             except NoVerdictCase as reason:
                 if reason.rejected is not None:
                     self.settings.on_case(reason.rejected)
@@ -262,63 +259,14 @@ class CaseMaker:
     async def _read(self, spec: CaseSpec, ready: ReadySuite) -> AgentRun:
         # In a thread where calls go on meanwhile, or user code takes part in it.
         if self.asks or ready.preprocessors:
-            run = await self._by_user_code(lambda: ready.read(spec))
-        else:
-            run = ready.read(spec)
-        return without_labels(run, ready.suite)
+            return await self._by_user_code(lambda: ready.read(spec))
+        return ready.read(spec)
 
     async def _by_user_code(self, read: Callable[[], T]) -> T:
         try:
             return await asyncio.to_thread(read)
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error
-
-
-def labelled_case(ready: ReadySuite, spec: CaseSpec, run: AgentRun) -> Case:
-    """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
-    # One on which people disagree is skipped from the start.
-    label = ready.label(spec)
-    if not assistant_indices(run.messages):
-        raise NoVerdictCase("no_assistant_turn")
-    return Case(
-        spec=spec,
-        rubric=ready.rubric(spec.rubric_id),
-        run=run,
-        outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
-        expected=None if label is None else label.value,
-        verified=label is not None,
-        objective=ready.test(spec.test).objective,
-        label=label,
-    )
-
-
-def without_labels(run: AgentRun, suite: Suite) -> AgentRun:
-    """The run without the fields of its metadata that hold labels: a judge may be code that reads
-    the metadata.
-    """
-    fields = label_fields(suite, run.metadata)
-    if not fields:
-        return run
-    kept = {name: value for name, value in run.metadata.items() if name not in fields}
-    return replace(run, metadata=kept)
-
-
-def held_to_label(case: Case, ready: ReadySuite) -> Case:
-    """The case; raises `NoVerdictCase` where it is made of a run that nothing was changed in, and
-    the run has a label which says something else.
-    """
-    label = ready.label(case.spec)
-    is_changed = case.messages != case.run.messages
-    if KINDS[case.spec.test].is_labelled or is_changed or case.review is not None or label is None:
-        return case
-    if label.value is None:
-        raise NoVerdictCase("disputed_label", label.dispute or "")
-    if label.value != case.expected:
-        word = case.scale.word(label.value)
-        places = listed((source.place for source in label.sources), 3)
-        text = f"not confirmed: nothing was edited, and its label is {word} ({places})"
-        raise NoVerdictCase("not_confirmed", text)
-    return case
 
 
 async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:

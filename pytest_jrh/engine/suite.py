@@ -20,9 +20,9 @@ from pytest_jrh.config.probes import expand
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import RecordMode
-from pytest_jrh.core.cases import Case, CaseSpec
+from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, read_document
-from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
@@ -39,6 +39,7 @@ from pytest_jrh.core.runs import (
 )
 from pytest_jrh.core.scales import coded
 from pytest_jrh.core.text import counted
+from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES, build_judge
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
@@ -199,7 +200,52 @@ class ReadySuite:
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read a case's run and preprocess it; raises `Unscored` (input_error) where that fails."""
         assert self.source is not None
-        return self.source.run((spec.run_id, spec.epoch), self.preprocessors)
+        return self.without_labels(self.source.run((spec.run_id, spec.epoch), self.preprocessors))
+
+    def without_labels(self, run: AgentRun) -> AgentRun:
+        """The run without the fields of its metadata that hold labels: a judge may be code that
+        reads the metadata.
+        """
+        fields = label_fields(self.suite, run.metadata)
+        if not fields:
+            return run
+        kept = {name: value for name, value in run.metadata.items() if name not in fields}
+        return replace(run, metadata=kept)
+
+    def labelled_case(self, spec: CaseSpec, run: AgentRun) -> Case:
+        """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
+        label = self.label(spec)
+        if label is not None and label.value is None:
+            raise NoVerdictCase("disputed_label", label.dispute or "")
+        if not assistant_indices(run.messages):
+            raise NoVerdictCase("no_assistant_turn")
+        return Case(
+            spec=spec,
+            rubric=self.rubric(spec.rubric_id),
+            run=run,
+            outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
+            expected=None if label is None else label.value,
+            verified=label is not None,
+            objective=self.test(spec.test).objective,
+            label=label,
+        )
+
+    def held_to_label(self, case: Case) -> Case:
+        """The case; raises `NoVerdictCase` where it is made of a run that nothing was changed in,
+        and the run has a label which says something else.
+        """
+        label = self.label(case.spec)
+        is_changed = case.messages != case.run.messages or case.review is not None
+        if KINDS[case.spec.test].is_labelled or is_changed or label is None:
+            return case
+        if label.value is None:
+            raise NoVerdictCase("disputed_label", label.dispute or "")
+        if label.value != case.expected:
+            word = case.scale.word(label.value)
+            places = listed((source.place for source in label.sources), 3)
+            text = f"not confirmed: nothing was edited, and its label is {word} ({places})"
+            raise NoVerdictCase("not_confirmed", text)
+        return case
 
     @cached_property
     def tools(self) -> list[dict[str, Tool]]:

@@ -12,7 +12,6 @@ import pytest
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import answer_parts
-from pytest_jrh.engine.case import without_labels
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.sources import open_sources, tables
 from pytest_jrh.sources.source import Source
@@ -218,8 +217,7 @@ def test_labels_of_the_table_itself_reach_no_judge(tmp_path: Path, is_link: bool
     label = ready.label(spec)
     assert label is not None
     assert label.value == 0
-    run = without_labels(ready.read(spec), ready.suite)
-    assert run.metadata == {"id": "a", "target": "x", "topic": "t"}
+    assert ready.read(spec).metadata == {"id": "a", "target": "x", "topic": "t"}
 
 
 @pytest.mark.parametrize("line", ["{0}", "{{{0}: 1, {0}: 2}}"])
