@@ -17,7 +17,6 @@ from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.core.values import as_text, as_word, label_value
 from pytest_jrh.llm.calls import parse_prompt
-from pytest_jrh.sources.answers import cells_at
 from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.source import as_pointer, several_values
 from pytest_jrh.sources.verdicts import Values
@@ -37,7 +36,7 @@ def refuse_missing(options: Namespace, table: Table | None) -> InputFormat:
         if column and column not in known:
             # Of JSON it may be further down: human.ok, or /human/ok.
             place = f"/{column.removeprefix('/').replace('.', '/')}"
-            if table is None or not cells_at(table, place):
+            if table is None or not table.at(place):
                 message = "holds runs, which have no columns"
                 hint = "where each line is a request with its answer, say --of answers"
                 if table is not None:
@@ -58,7 +57,7 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
     scale = numbered(*options.scale) if options.scale else BINARY
     values = Values(options.map, scale, options.one, None)
     problems: list[Problem] = []
-    cells = cells_at(table, column)
+    cells = table.at(column)
     texts = [*map(as_text, cells)]
     for value in cells:
         if isinstance(value, dict | list):

@@ -33,8 +33,7 @@ from pytest_jrh.sources.columns import (
     only_column,
     refuse_missing,
 )
-from pytest_jrh.sources.patterns import with_named
-from pytest_jrh.sources.tables import read_table, table_of
+from pytest_jrh.sources.tables import read_table, table_of, with_named
 from pytest_jrh.sources.verdicts import (
     TableCase,
     Values,

@@ -35,7 +35,7 @@ from pytest_jrh.sources.columns import (
     columns_named,
     texts_to_label,
 )
-from pytest_jrh.sources.patterns import with_named
+from pytest_jrh.sources.tables import with_named
 from pytest_jrh.store.records import case_digest
 
 

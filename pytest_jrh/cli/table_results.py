@@ -19,8 +19,13 @@ from pytest_jrh.core.results import CaseResult, Extra, most_frequent
 from pytest_jrh.core.runs import LabelSource, Message
 from pytest_jrh.core.skips import Outcome, Why
 from pytest_jrh.core.text import ELLIPSIS, same_lines
-from pytest_jrh.sources.columns import TEXTS, CaseKey, columns_named, texts_of_row
-from pytest_jrh.sources.slices import table_slices
+from pytest_jrh.sources.columns import (
+    TEXTS,
+    CaseKey,
+    columns_named,
+    table_slices,
+    texts_of_row,
+)
 from pytest_jrh.sources.verdicts import TableCase, VerdictTable
 from pytest_jrh.stats.baseline import NEVER_REPORTED
 from pytest_jrh.stats.comparison import NOT_IN_SUITE, why_apart

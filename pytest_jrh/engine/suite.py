@@ -50,7 +50,7 @@ from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, read_people
 from pytest_jrh.recording.cassettes import cassettes_in
-from pytest_jrh.sources.slices import run_slices
+from pytest_jrh.sources.columns import run_slices
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,

@@ -41,7 +41,6 @@ from pytest_jrh.sources.source import (
     as_pointer,
     at,
     changed_note,
-    top_field,
 )
 from pytest_jrh.sources.tables import read_table, rows_of
 
@@ -66,13 +65,6 @@ _SHARES = ("//", "/\\", "\\/", "\\\\")
 _MOST_IMAGE_BYTES = 20_000_000
 _MOST_LETTERS = 10_000_000
 _DIGEST = 12
-
-
-def cells_at(table: Table, place: str) -> list[Any]:
-    """What rows have in a column, or at a pointer: nothing where none of them has it."""
-    name, pointer = top_field(place), as_pointer(place)
-    cells = [at({name: value}, pointer) for value in table.columns.get(name, ())]
-    return cells if cells.count(None) < len(cells) else []
 
 
 class Answers(Source):
@@ -117,7 +109,7 @@ class Answers(Source):
         """What was taken for what, and what was left out."""
         parts = [f"{_NAMES.get(part, part)} in {place}" for part, place in self._places.items()]
         context = self._places.get("context", "")
-        if list in {*map(type, map(_passages, cells_at(self._table, context)))}:
+        if list in {*map(type, map(_passages, self._table.at(context)))}:
             parts[parts.index(f"context in {context}")] += " (lists)"
         found = listed(parts, 8)
         if "id" not in self._places and self._table.results is None:
@@ -144,7 +136,7 @@ class Answers(Source):
             pointer = getattr(self._pointers, part)
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
-                if place != ROW_NUMBER and not cells_at(table, place):
+                if place != ROW_NUMBER and not table.at(place):
                     message = f"no row has {shown(place)}; its columns are {listed(table.columns)}"
                     problems.append(
                         Problem(message, table.file, hint=f"correct suite.format: {part}")

@@ -1,5 +1,8 @@
 """A table column by column, and which of its columns is what: by the names that people use, or as
 options say; which rows of labels are of the texts in it, and which of its texts are to be labelled.
+
+And by what figures are told apart: the values that fields of runs, or columns of a table, have of
+each case. What people or judges said of a case is no property of it, and is refused.
 """
 
 from __future__ import annotations
@@ -14,14 +17,15 @@ from operator import not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.documents import leaves, listed, pointer_to, shown
+from pytest_jrh.core.documents import Fields, leaves, listed, pointer_to, shown
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.ids import question_digest, short_digest
-from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.runs import Message, Rubric, RunKey, Slices
 from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.core.transcript import COLUMN_ID
 from pytest_jrh.core.values import as_text, as_word, whole_number
 from pytest_jrh.sources.results.scores import Results, quoted
+from pytest_jrh.sources.source import as_pointer, at, clusters_by, short_text, top_field
 
 _BLANKS = re.compile(r"[\s-]+")
 ROLES: Mapping[str, str] = {
@@ -53,6 +57,7 @@ TEXTS = "input prompt question query context output response answer completion t
 _WITHOUT_OPTION = ("epoch", "reasoning")
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
+_ABOUT = "name what cases are about, such as a category"
 _FEWEST_CLUSTERS = 5
 _MOST_NAMED = 3
 _LOOKED_AT = 50
@@ -83,6 +88,12 @@ class Table:
     def cells(self, *columns: str) -> Iterator[tuple[str, ...]]:
         """The texts of some columns, row by row."""
         return zip(*map(self.texts, columns), strict=True)
+
+    def at(self, place: str) -> list[Any]:
+        """What rows have in a column, or at a pointer: nothing where none of them has it."""
+        name, pointer = top_field(place), as_pointer(place)
+        cells = [at({name: value}, pointer) for value in self.columns.get(name, ())]
+        return cells if cells.count(None) < len(cells) else []
 
     def error(self, message: str, hint: str | None = None, line: int = 1) -> InputError:
         """What is wrong with a line, or with the columns, whose names are in the first."""
@@ -293,6 +304,7 @@ def words_of(column: str) -> set[str]:
 
 
 _OF_PEOPLE = words_of("human annotator gold reviewer expert people person")
+_OF_ANSWERS = words_of("human annotator reviewer label judge judgment judgement verdict prediction")
 # Scores and grades may be of anybody, and a label is what is asked about.
 _OF_A_JUDGE = words_of(ROLES["verdict"]) - {"score", "grade", "label"}
 
@@ -533,3 +545,46 @@ def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
         same = json.dumps([*map(same_lines, texts)])
         digests.append("|".join([*columns, short_digest(same, 16)]))
     return digests
+
+
+def run_slices(
+    keys: Iterable[str], runs: Sequence[tuple[RunKey, Fields]], label_fields: Collection[str]
+) -> dict[RunKey, Slices]:
+    """The values of each run in these fields of its metadata. Raises `InputError` for a field that
+    holds labels or verdicts, and one that no run has.
+    """
+    slices: dict[RunKey, Slices] = {}
+    for key in keys:
+        _refuse_answers(key, "cases.by", is_answer=top_field(key) in label_fields)
+        for run, value in clusters_by(key, runs, "cases.by").items():
+            slices[run] = (*slices.get(run, ()), (key, value or ""))
+    return slices
+
+
+def table_slices(table: Table, columns: Columns) -> list[Slices]:
+    """The values of each row in the columns `by`. Raises `InputError` for a column of labels or
+    verdicts, and where rows of a case have several values.
+    """
+    answers = {*columns.labels, *columns.verdicts, columns.settled, columns.annotator}
+    answers |= {columns.judge, columns.repeat, columns.reasoning, columns.baseline}
+    for column in columns.by:
+        _refuse_answers(column, "--by", is_answer=column in answers)
+    case = (columns.case, columns.rubric, columns.epoch)
+    if columns.case and rows_apart(table, *case) < rows_apart(table, *case, *columns.by):
+        message = f"rows of one case have different values of {listed(columns.by)}"
+        raise InputError(message, table.file, key="--by", hint=_ABOUT)
+    if not columns.by:
+        return [()] * len(table.lines)
+    known: dict[tuple[str, ...], Slices] = {}
+    slices = []
+    for values in table.cells(*columns.by):
+        if values not in known:
+            known[values] = tuple(zip(columns.by, map(short_text, values), strict=True))
+        slices.append(known[values])
+    return slices
+
+
+def _refuse_answers(name: str, key: str, *, is_answer: bool) -> None:
+    if is_answer or words_of(name) & _OF_ANSWERS:
+        message = f"got {shown(name)}, which is what people or judges say of a case"
+        raise InputError(message, key=key, hint=_ABOUT)

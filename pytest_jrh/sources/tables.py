@@ -1,5 +1,7 @@
 """The one reader of tables, of labels and of verdicts beside labels: CSV as spreadsheets write it,
-JSON, or what another tool writes.
+JSON, or what another tool writes. And columns that a table has under other names: `human_{rubric}`
+is a column for each rubric, and a row becomes one for each of them; `/label/faulty` is a field
+further down, `run_id,step` joins two.
 """
 
 from __future__ import annotations
@@ -8,16 +10,19 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
+from typing import Any
 
 from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
     Json,
+    listed,
     parsed,
+    pointer_to,
     printable,
     read_text,
     shown,
@@ -25,7 +30,8 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.sources.columns import Table
+from pytest_jrh.core.values import as_text
+from pytest_jrh.sources.columns import PLACE, Table
 from pytest_jrh.sources.results import read_results
 from pytest_jrh.sources.results.scores import Results
 
@@ -217,3 +223,93 @@ def _json_rows(
             if is_document:
                 problem = replace(problem, line=None, key=f"[{number - 1}]")
             problems.append(problem)
+
+
+def with_named(
+    table: Table, named: Sequence[tuple[str, str]], needed: Collection[str] = ()
+) -> Table:
+    """The table with what is named behind its role and is no column of it, as far as it has that.
+
+    `needed` says which of "label" and "verdict" it is read for. Raises `InputError` where one of
+    these or of the baseline is a pattern, and another none.
+    """
+    columns = dict(table.columns)
+    patterns: dict[str, Mapping[str, str]] = {}
+    for role, name in named:
+        if name in columns:
+            continue
+        if values := _values(table, name):
+            columns[name] = values
+        elif role in (*needed, "baseline") and (of_rubrics := _of_rubrics(table, name)):
+            patterns[name] = of_rubrics
+    table = replace(table, columns=columns)
+    if not patterns:
+        return table
+    answers = [*named, *((role, "") for role in needed if role not in dict(named))]
+    for role, name in answers:
+        is_read = role in needed or (role == "baseline" and name in columns)
+        if is_read and name not in patterns:
+            message = f"got {shown(name)} beside {listed(patterns)}; must be a pattern, too, that "
+            message += f"fits some of {listed(columns)}"
+            raise table.error(message, f"name them: --{role} 'NAME_{PLACE}'")
+    return _long(table, patterns)
+
+
+def _values(table: Table, name: str) -> Sequence[Any]:
+    """What a column, a pointer, or several of them joined have in each row; nothing where there is
+    no such.
+    """
+    if name in table.columns:
+        return table.columns[name]
+    if name.startswith("/"):
+        return table.at(name)
+    if "," not in name:
+        return ()
+    parts = [_values(table, part.strip()) for part in name.split(",")]
+    return [*map(_joined, *parts)] if all(parts) else ()
+
+
+def _joined(*cells: Any) -> str:
+    """Cells as one text, which is another one for other cells."""
+    first, *others = map(as_text, cells)
+    return f"{first}{pointer_to(*others)}" if any((first, *others)) else ""
+
+
+def _of_rubrics(table: Table, pattern: str) -> dict[str, str]:
+    """The columns that a pattern fits, by what stands in its place."""
+    head, place, tail = pattern.partition(PLACE)
+    columns = {}
+    for column in table.columns if place else ():
+        rubric = column.removeprefix(head).removesuffix(tail)
+        if rubric and column == f"{head}{rubric}{tail}":
+            columns[rubric] = column
+    return columns
+
+
+def _long(table: Table, patterns: Mapping[str, Mapping[str, str]]) -> Table:
+    """The table with a row for each rubric that all patterns have; one without any cell is left
+    out, and columns of other rubrics are said.
+    """
+    first, *others = patterns.values()
+    rubrics = [rubric for rubric in first if all(rubric in of for of in others)]
+    matched = dict.fromkeys(chain.from_iterable(of.values() for of in patterns.values()))
+    used = {of[rubric] for of in patterns.values() for rubric in rubrics}
+    lonely = [column for column in matched if column not in used]
+    if not rubrics:
+        message = f"no rubric is in all of {listed(patterns)}: they fit {listed(lonely)}"
+        raise table.error(message, f"{PLACE} stands for the same text in each")
+    names = [PLACE, *patterns, *({*table.columns} - used)]
+    refuse_too_many(names * len(rubrics), table.lines, table.file)
+    columns: dict[str, list[Any]] = {PLACE: rubrics * len(table.lines)}
+    lines = [line for line in table.lines for _ in rubrics]
+    for name, cells in table.columns.items():
+        if name not in used:
+            columns[name] = [cell for cell in cells for _ in rubrics]
+    for pattern, of in patterns.items():
+        cells_of = [table.columns[of[rubric]] for rubric in rubrics]
+        columns[pattern] = [*chain.from_iterable(zip(*cells_of, strict=True))]
+    notices = []
+    if lonely:
+        notices.append(f"Not used, as not all patterns have their rubric: {listed(lonely)}.")
+    long = replace(table, lines=lines, columns=columns)
+    return long.kept(map(any, long.cells(*patterns)), *notices)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.sources.columns import Table, texts_to_label
-from pytest_jrh.sources.patterns import with_named
+from pytest_jrh.sources.tables import with_named
 
 WIDE = [
     {"id": "1", "human_safe": "pass", "judge_safe": "pass", "human_kind": "fail", "judge_kind": 1},
