@@ -1,24 +1,30 @@
 """A table of verdicts checked as a session is: the same figures, warnings, gate and reports, and no
-config, model or recording.
+config, model or recording. What its cases came to stands in columns for the figures, and in results
+for those that are named.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections import UserDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from pytest_jrh.cli.table_results import TableResults
+from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.documents import Fields, shown
+from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.documents import Fields, Json, shown
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.results import CaseResult, Extra, most_frequent
+from pytest_jrh.core.runs import LabelSource, Message, Rubric
 from pytest_jrh.core.scales import BINARY, numbered
+from pytest_jrh.core.skips import Outcome, Why
+from pytest_jrh.core.text import ELLIPSIS, same_lines
 from pytest_jrh.core.values import as_word
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
@@ -27,11 +33,16 @@ from pytest_jrh.sources.columns import (
     OF_PEOPLE,
     PLACE,
     ROLES,
+    TEXTS,
+    CaseKey,
     Columns,
     choose_columns,
+    columns_named,
     labels_for,
     only_column,
     refuse_missing,
+    table_slices,
+    texts_of_row,
 )
 from pytest_jrh.sources.tables import read_table, table_of, with_named
 from pytest_jrh.sources.verdicts import (
@@ -46,12 +57,16 @@ from pytest_jrh.sources.verdicts import (
 )
 from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
-from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison
+from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison, why_apart
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.probabilities import ERROR
 from pytest_jrh.stats.rule import Asked
+from pytest_jrh.stats.verdicts import NOT_COMPARED, Coded, Verdicts
+from pytest_jrh.stats.weights import Stratum, strata
 
+_MOST_KEPT = 8192
+_LONGEST_TEXT = 8_000
 _ITSELF = "is held against itself"
 _WEIGHTED = (
     "its labels were drawn by what a judge says, so that its mistakes are among them more often "
@@ -229,12 +244,10 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         earlier_columns = choose_columns(earlier, named, ("verdict",))
         every_columns.append(earlier_columns)
     mapping = {as_word(word): value for word, value in how.map.items()}
-    scale = BINARY
-    if how.scale is not None:
-        scale = numbered(*how.scale, how.within)
+    scale = numbered(*how.scale, how.within) if how.scale else None
     if how.threshold is None:
-        scale = table_scale(every_columns, mapping, how.classes, how.scale and scale)
-    values = Values(mapping, scale, how.ones, how.threshold)
+        scale = table_scale(every_columns, mapping, how.classes, scale)
+    values = Values(mapping, scale or BINARY, how.ones, how.threshold)
     checked = cases_of(table, columns, values)
     checked.changed = changed
     if labels is not None:
@@ -252,42 +265,19 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         message = f"{shown(baseline)} is no column, and no such file"
         raise InputError(message, table.file, key="--baseline")
     values.refuse_unclear(table)
-    return _checked(checked, labelled, before, baseline, how)
+    results = TableResults(checked, before or checked, baseline, how)
+    return CheckedTable(checked, _session(results), results.judges, labelled, before)
 
 
-def _checked(
-    table: VerdictTable,
-    labels: VerdictTable | None,
-    earlier: VerdictTable | None,
-    baseline: str,
-    how: CheckSettings,
-) -> CheckedTable:
-    """What a table comes to that is held against an earlier one, or against its own judge
-    `baseline`; that is empty where the judges are called as now.
-    """
-    judges = table.judges
-    if baseline:
-        judges = tuple(judge for judge in judges if judge != baseline)
-        if not judges:
-            message = f"{baseline} {_ITSELF}"
-            raise InputError(message, table.table.file, key="--baseline", hint="name another one")
-    table_before = earlier or table
-    before = {}
-    if how.baseline:
-        judges_before = table_before.judges
-        if not baseline and len(judges_before) == 1:
-            [baseline] = judges_before
-        elif table.columns.judge:
-            # Of some the table has no row any more.
-            before = {judge: judge for judge in judges_before if judge != baseline}
-        before |= {judge: baseline or judge for judge in judges}
-    results = TableResults(table, judges, table_before, before, common=how.common)
+def _session(results: TableResults) -> Session:
+    """What reports are made of."""
+    table, how, verdicts = results.table, results.how, results.verdicts
     decisions = {}
     if how.baseline:
-        decisions[results.name] = _decision(results, how)
+        decisions[results.name] = _decision(results)
     else:
         reasons: list[Reason] = []
-        for judge, of_judge in results.verdicts.judged.grouped("judge").items():
+        for judge, of_judge in verdicts.judged.grouped("judge").items():
             subject = f"judge {judge}" if judge else "the judge"
             reasons += opposite(of_judge, subject, table.turning)
         if reasons:
@@ -301,11 +291,11 @@ def _checked(
                 reasons=tuple(reasons),
             )
     rubrics = {}
-    for name in results.verdicts.rubric.names:
+    for name in verdicts.rubric.names:
         rubrics[results.name, name] = Rubric(name, "", answers=table.values.scale)
-    session = Session(
+    return Session(
         results,
-        columns=results.verdicts,
+        columns=verdicts,
         decisions=decisions,
         nodes=results.nodes,
         rubrics=rubrics,
@@ -316,12 +306,11 @@ def _checked(
         texts=results.texts,
         redactor=Redactor(secrets_of(os.environ)),
     )
-    return CheckedTable(table, session, judges, labels, earlier)
 
 
-def _decision(results: TableResults, how: CheckSettings) -> Decision:
+def _decision(results: TableResults) -> Decision:
     """What is decided about a table beside an earlier one."""
-    gone: Mapping[str, str] = results.gone
+    how, gone = results.how, results.gone
     verdicts = results.verdicts.in_order(results.verdicts.ids)
     # A case of the baseline without a row is one without a result.
     missed = {case_id for case_id, reason in gone.items() if reason == NEVER_REPORTED}
@@ -349,3 +338,268 @@ def _votes(results: TableResults) -> Votes:
         key = (results.rubric(case), case.key.case, case.key.epoch)
         cases.append(VotedCase(key, case.cluster or case.key.case, case.label, case.votes))
     return Votes(cases, results.table.values.scale)
+
+
+class _Line(NamedTuple):
+    """What a case was in the baseline."""
+
+    case: TableCase
+    scores: tuple[int, ...]
+    label: int
+
+
+class TableResults(Sequence[CaseResult]):
+    """What the cases of a table came to under its judges: `rows` are cases with the judge.
+
+    It is held against an earlier table, or against its own judge `baseline`; that is empty where
+    the judges are called as now, and `judges_before` are by those of now. `verdicts` are all of
+    them in columns, beside the earlier ones; `gone` are by their ids the earlier cases without a
+    row now, with why they are not compared. A result is made when it is asked for, as most cases
+    are never named.
+    """
+
+    def __init__(
+        self, table: VerdictTable, earlier: VerdictTable, baseline: str, how: CheckSettings
+    ) -> None:
+        self.table, self.how, self._earlier_table = table, how, earlier
+        self.judges = table.judges
+        if baseline:
+            self.judges = tuple(judge for judge in table.judges if judge != baseline)
+            if not self.judges:
+                message, hint = f"{baseline} {_ITSELF}", "name another one"
+                raise InputError(message, table.table.file, key="--baseline", hint=hint)
+        self.judges_before: dict[str, str] = {}
+        if how.baseline:
+            judges_before = earlier.judges
+            if not baseline and len(judges_before) == 1:
+                [baseline] = judges_before
+            elif table.columns.judge:
+                # Of some the table has no row any more.
+                self.judges_before = {name: name for name in judges_before if name != baseline}
+            self.judges_before |= {judge: baseline or judge for judge in self.judges}
+        self.has_judges = len({*self.judges, *self.judges_before}) > 1
+        self.name = Path(table.table.file).stem or table.table.file
+        # What a page lists is asked for several times.
+        self._at = lru_cache(maxsize=_MOST_KEPT)(self._result)
+        self.earlier = _OnDemand({}, partial(self._result, of_baseline=True))
+        """What was said before, by the result's id."""
+        self.rows: list[tuple[TableCase, str]] = []
+        for judge in self.judges:
+            for case in table.cases.values():
+                # One with neither label nor verdict counts for nothing, and of some the judge has
+                # no row; one on which people disagree has their votes.
+                is_rated = (table.values.scale.is_verdict or case.votes) and case.given.get(judge)
+                if judge in case.given and (case.label is not None or is_rated):
+                    self.rows.append((case, judge))
+        self._slices = table_slices(table.table, table.columns)
+        self.gone = dict(self._gone())
+        self.verdicts = Verdicts.of_rows(self._columns())
+        places = {its_id: row for row, its_id in enumerate(self.verdicts.ids)}
+        self.nodes = _OnDemand(places, self._node)
+        """By the result's id what reports call a case: its line and its name."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [*map(self._at, range(len(self))[row])]
+        return self._at(row)
+
+    @cached_property
+    def _text_columns(self) -> list[str]:
+        """The columns that hold what was judged."""
+        used = self.table.columns.used
+        return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
+
+    def texts(self, result: CaseResult) -> Sequence[Message]:
+        """What the first row of a case holds of what was judged; long texts are cut."""
+        case, _ = self.rows[self.nodes.data[result.case_id]]
+        turns = []
+        for turn in texts_of_row(self.table.table, self._text_columns, case.row):
+            text = str(turn["content"])
+            if (more := len(text) - _LONGEST_TEXT) > 0:
+                text = f"{text[:_LONGEST_TEXT]} {ELLIPSIS} ({more:,} more characters)"
+            turns.append({**turn, "content": text})
+        return turns
+
+    def rubric(self, case: TableCase) -> str:
+        """The name of its rubric; where there are none, that of the column of labels."""
+        columns = self.table.columns
+        return case.key.rubric or columns.label or columns.verdicts[0]
+
+    def _gone(self) -> Iterator[tuple[str, str]]:
+        there = {(case.key, judge) for case, judge in self.rows}
+        for judge in self.judges_before:
+            for key, case in self._earlier_table.cases.items():
+                if (key, judge) in there or self._line(key, judge, has_row=False) is None:
+                    continue
+                # Cases whose text is another one have left, and are not missed.
+                has_left = self.how.common or key.case in self.table.changed
+                reason = NOT_IN_SUITE if has_left else NEVER_REPORTED
+                yield case_id(self._spec(case, judge)), reason
+
+    def _line(self, key: CaseKey, judge: str, *, has_row: bool) -> _Line | None:
+        """What the baseline's judge said of a case; None where it said nothing, or nobody knows
+        what is right.
+        """
+        earlier = self._earlier_table.cases.get(key)
+        if earlier is None:
+            return None
+        scores = earlier.scores(self.judges_before[judge])
+        now = self.table.cases.get(key)
+        label_now = earlier.label if now is None else now.label
+        has_left = label_now is None and key.case in self.table.changed
+        is_rated = self.table.values.scale.is_verdict or label_now is not None or has_left
+        if not scores or not is_rated:
+            return None
+        label = earlier.label
+        if label is None:
+            # A case without a row now, or of another text, is missed, whatever its label.
+            label = scores[0] if has_left or not has_row else label_now
+        return None if label is None else _Line(earlier, scores, label)
+
+    def _node(self, row: int) -> str:
+        case, judge = self.rows[row]
+        table = self.table.table
+        line = f":{table.lines[case.row]}" if table.path is None else ""
+        name = f"{table.file}{line}: {case.key.case}"
+        return f"{name} [{judge}]" if self.has_judges else name
+
+    def _spec(self, case: TableCase, judge: str) -> CaseSpec:
+        return CaseSpec(
+            self.name,
+            LABELS.name,
+            self.rubric(case),
+            case.key.case,
+            case.key.epoch,
+            target_score=self.table.values.scale.target(case.label),
+            judge=judge if self.has_judges else None,
+            cluster=case.cluster,
+        )
+
+    def _result(self, row: int, *, of_baseline: bool = False) -> CaseResult:
+        """What the case of a row comes to by the verdicts of its judge, now or in the baseline."""
+        table, (case, judge) = self.table, self.rows[row]
+        spec, label, scale = self._spec(case, judge), case.label, table.values.scale
+        line = self._line(case.key, judge, has_row=True) if of_baseline else None
+        if line is not None:
+            table, case, label = self._earlier_table, line.case, line.label
+            judge = self.judges_before[judge]
+        given = case.given[judge]
+        # One with neither label nor verdict is no result; without a label alone it counts for the
+        # rate of violations.
+        why = Why() if given else Why("invalid_response", "the verdict is empty")
+        by: LabelSource = "column" if self.table.columns.guessed_label else "people"
+        return replace(
+            empty_result(spec),
+            answers=scale.line,
+            within=scale.within,
+            label=label,
+            labelled_by=None if label is None else by,
+            # What changes with a case: of a table, its label is all that is known of it.
+            case_digest="" if label is None else f"label {label}",
+            # Another column of the same table is another judge, too.
+            judge_digest="earlier" if of_baseline else "now",
+            scores=case.scores(judge),
+            reasons=tuple(_reasoning(table, row, judge) for row, _ in given),
+            why=why,
+            extra=Extra(probabilities=case.probabilities(judge)),
+        )
+
+    def _columns(self) -> Iterator[Json]:
+        """The columns of each row, for which no result is made."""
+        scale = self.table.values.scale
+        same = {
+            **NOT_COMPARED,
+            "suite": self.name,
+            "test": LABELS.name,
+            "variant": "",
+            "scale": scale,
+            "base": (),
+            "base_case": "",
+        }
+        texts = []
+        for name in self._text_columns:
+            if name in self._earlier_table.table.columns:
+                now, then = self.table.table.texts(name), self._earlier_table.table.texts(name)
+                texts.append((now, then))
+        ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}
+        strata_of_cases = self._strata()
+        for row, (case, judge) in enumerate(self.rows):
+            rubric, run, epoch = self.rubric(case), case.key.case, case.key.epoch
+            key = (rubric, epoch, judge, scale.target(case.label))
+            if key not in ends:
+                ends[key] = id_ends(self._spec(case, judge))
+            head, of_case, of_judge = ends[key]
+            made_id = f"{head}{node_part(run)}[{of_case}]"
+            its_id = f"{made_id[:-1]}{of_judge}]" if of_judge else made_id
+            repeats = case.scores(judge)
+            score = most_frequent(repeats)
+            outcome: Outcome = "agree" if scale.accepts(score, case.label) else "disagree"
+            if not repeats:
+                outcome = "invalid_response"
+            elif case.label is None:
+                outcome = "unlabelled"
+            compared: Json = {}
+            if self.judges_before:
+                line = self._line(case.key, judge, has_row=True)
+                is_same = False
+                if line is not None:
+                    self.earlier.data[its_id] = row
+                    is_same = line.label == case.label and all(
+                        same_lines(now[case.row]) == same_lines(then[line.case.row])
+                        for now, then in texts
+                    )
+                apart = why_apart(outcome, has_line=line is not None, is_same=is_same)
+                compared = {"apart": apart, "before": line.scores if line and not apart else None}
+            yield {
+                **same,
+                **compared,
+                "ids": its_id,
+                "judge": judge if self.has_judges else "",
+                "rubric": rubric,
+                "made": made_id,
+                "cluster": (case.cluster, run if case.cluster is None else ""),
+                "run": (run, epoch),
+                "label": case.label,
+                "score": score,
+                "answers": repeats,
+                "outcome": outcome,
+                "slices": self._slices[case.row],
+                # No figure of probabilities is weighted.
+                "probabilities": () if strata_of_cases else case.probabilities(judge),
+                "weight": strata_of_cases.get(case.key),
+            }
+
+    def _strata(self) -> Mapping[CaseKey, Stratum | None]:
+        """The stratum of each case's label; nothing where no label has a weight."""
+        cases = self.table.cases
+        weights = []
+        for case in cases.values():
+            weight = case.weight if case.label is not None else 0.0
+            weights.append((case.stratum if weight else "", weight))
+        if not any(weight for _, weight in weights):
+            return {}
+        clusters = Coded.of(case.cluster or str(key) for key, case in cases.items())
+        return dict(zip(cases, strata(weights, clusters.codes), strict=True))
+
+
+def _reasoning(table: VerdictTable, row: int, judge: str) -> str:
+    """Why a judge says what it says in a row; empty where no column tells."""
+    # The reasons beside a column of earlier verdicts are those of now.
+    if judge == table.columns.baseline:
+        return ""
+    return table.columns.texts[table.columns.reasoning][row]
+
+
+class _OnDemand(UserDict[str, Any]):
+    """What there is to say of rows by their ids, made when it is asked for."""
+
+    def __init__(self, rows: dict[str, int], make: Callable[[int], Any]) -> None:
+        # Not copied, as there may be many.
+        self.data = rows
+        self._make = make
+
+    def __getitem__(self, id_: str) -> Any:
+        return self._make(self.data[id_])
