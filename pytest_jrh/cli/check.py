@@ -236,9 +236,7 @@ def _meaning_of_one(text: str) -> tuple[str, str]:
 def scale(text: str) -> tuple[int, int]:
     """The lowest and the highest score of a scale, as an option says them."""
     match = re.fullmatch(r"(-?\d{1,6})-(-?\d{1,6})", text.strip(), re.ASCII)
-    low = high = 0
-    if match:
-        low, high = map(int, match.groups())
+    low, high = map(int, match.groups()) if match else (0, 0)
     if not 0 < high - low <= 100:  # noqa: PLR2004 - levels
         message = f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
         raise argparse.ArgumentTypeError(message)
@@ -276,20 +274,25 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
 
 def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     """What was taken for what, and what was left out."""
-    table, scale = checked.table, checked.table.values.scale
+    table, values, scale = checked.table, checked.table.values, checked.table.values.scale
     yield _columns_line(table, baseline, has_labels=checked.labels is None)
     for second_file in (checked.labels, checked.earlier):
         if second_file is not None:
             yield _columns_line(second_file)
+    meanings = []
+    for score in scale.answers:
+        words = [word for word in values.meanings[score] if word != scale.words[score]]
+        if words:
+            meanings.append(f"{listed(words, _MOST_WORDS)} = {scale.words[score]}")
     if scale.is_ordered:
         yield f"scores from {scale.scores[0]} to {scale.scores[-1]}"
-    elif words := "; ".join(_words(checked)):
-        yield words
+    elif meanings:
+        yield "; ".join(meanings)
     yield from _class_lines(checked)
-    if strangers := table.values.strangers():
+    if strangers := values.strangers():
         yield f"--map: no label or verdict is {listed(strangers)}"
-    for column in table.values.of_numbers:
-        event = "a pass" if table.values.bare_ones[column] == "passed" else "a violation"
+    for column in values.of_numbers:
+        event = "a pass" if values.bare_ones[column] == "passed" else "a violation"
         yield f"numbers of {column}: the probability of {event}"
     if checked.unlabelled and checked.judge_names:
         count = counted(len(checked.unlabelled), "case")
@@ -324,16 +327,6 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     if unused:
         line += f"; not used: {listed(unused)}"
     return line
-
-
-def _words(checked: CheckedTable) -> Iterator[str]:
-    """Which words were taken for which score."""
-    scale = checked.table.values.scale
-    for score in scale.answers:
-        meaning = scale.words[score]
-        words = [word for word in checked.table.values.meanings.get(score, ()) if word != meaning]
-        if words:
-            yield f"{listed(words, _MOST_WORDS)} = {meaning}"
 
 
 def _class_lines(checked: CheckedTable) -> Iterator[str]:

@@ -383,12 +383,13 @@ class TableResults(Sequence[CaseResult]):
         self._at = lru_cache(maxsize=_MOST_KEPT)(self._result)
         self.earlier = _OnDemand({}, partial(self._result, of_baseline=True))
         """What was said before, by the result's id."""
+        self._is_verdict = table.values.scale.is_verdict
         self.rows: list[tuple[TableCase, str]] = []
         for judge in self.judges:
             for case in table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row; one on which people disagree has their votes.
-                is_rated = (table.values.scale.is_verdict or case.votes) and case.given.get(judge)
+                is_rated = (self._is_verdict or case.votes) and case.given.get(judge)
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
         self._slices = table_slices(table.table, table.columns)
@@ -450,7 +451,7 @@ class TableResults(Sequence[CaseResult]):
         now = self.table.cases.get(key)
         label_now = earlier.label if now is None else now.label
         has_left = label_now is None and key.case in self.table.changed
-        is_rated = self.table.values.scale.is_verdict or label_now is not None or has_left
+        is_rated = self._is_verdict or label_now is not None or has_left
         if not scores or not is_rated:
             return None
         label = earlier.label

@@ -352,10 +352,8 @@ def case_column(table: Table, taken: Collection[str], telling: Sequence[str]) ->
     """The column that names the cases: one of the known names, else the only one that ends in `_id`
     and, with the columns `telling` it, names each row.
     """
-    column = only_column(table, "case", taken)
-    if column:
-        return column
-    return id_column(table, {*taken, *columns_named(table, " ".join(ROLES.values()))}, telling)
+    taken_or_named = {*taken, *columns_named(table, " ".join(ROLES.values()))}
+    return only_column(table, "case", taken) or id_column(table, taken_or_named, telling)
 
 
 def id_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> str:
@@ -565,11 +563,10 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
     """The values of each row in the columns `by`. Raises `InputError` for a column of labels or
     verdicts, and where rows of a case have several values.
     """
-    answers = {*columns.labels, *columns.verdicts, columns.settled, columns.annotator}
-    answers |= {columns.judge, columns.repeat, columns.reasoning, columns.baseline}
+    case = (columns.case, columns.rubric, columns.epoch)
+    answers = {*columns.texts, *columns.labels} - {*case, columns.cluster}
     for column in columns.by:
         _refuse_answers(column, "--by", is_answer=column in answers)
-    case = (columns.case, columns.rubric, columns.epoch)
     if columns.case and rows_apart(table, *case) < rows_apart(table, *case, *columns.by):
         message = f"rows of one case have different values of {listed(columns.by)}"
         raise InputError(message, table.file, key="--by", hint=_ABOUT)
