@@ -187,8 +187,8 @@ def _settings(options: argparse.Namespace) -> Json:
     from pytest_jrh.cli.checking import CheckSettings
 
     values = vars(options)
-    of_baseline = ("max-drop", *_OF_BASELINE)
-    needs = {**dict.fromkeys(of_baseline, "baseline"), "error": "threshold", "within": "scale"}
+    needs = dict.fromkeys(("max-drop", *_OF_BASELINE), "baseline")
+    needs |= {"error": "threshold", "within": "scale"}
     for name, needed in needs.items():
         if name.replace("-", "_") in values and values.get(needed, "") == "":
             raise InputError(f"has no meaning without --{needed}", key=f"--{name}")

@@ -201,7 +201,12 @@ def choose_columns(
     """
     possible = {*table.columns, ""}
     assigned = [(role, column) for role, column in named if column in possible]
-    _refuse_two_roles(table, assigned)
+    for column, roles in grouped((column, role) for role, column in assigned).items():
+        # A cluster may be what names the cases.
+        exclusive = [role for role in roles if role not in ("cluster", "baseline")]
+        if len(exclusive) > 1 and column:
+            message = f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
+            raise table.error(message)
     options = dict(assigned)
     several = grouped(assigned)
     labels, verdicts, by = (several.pop(role, []) for role in ("label", "verdict", "by"))
@@ -259,15 +264,6 @@ def choose_columns(
     return Columns(
         texts, tuple(filter(None, labels)), tuple(verdicts), by=tuple(filter(None, by)), **chosen
     )
-
-
-def _refuse_two_roles(table: Table, assigned: Sequence[tuple[str, str]]) -> None:
-    """Refuse a column that options name twice; a cluster may be what names the cases."""
-    for column, roles in grouped((column, role) for role, column in assigned).items():
-        exclusive = [role for role in roles if role not in ("cluster", "baseline")]
-        if len(exclusive) > 1 and column in table.columns:
-            message = f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
-            raise table.error(message)
 
 
 def _guessed_label(
