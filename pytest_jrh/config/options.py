@@ -171,6 +171,10 @@ class Options:
         "in a recording mode: only repeat calls whose recorded answer is unusable (refused, "
         "invalid)",
     )
+    prune: bool = _option(
+        "bool",
+        "remove unused cassettes; with --jrh-plan, list them",
+    )
 
 
 OPTIONS = tuple(
@@ -186,6 +190,7 @@ OPTIONS = tuple(
 
 _OVERWRITING = {
     ("update_baseline", True),
+    ("prune", True),
     ("record_mode", "all"),
     ("judge_record_mode", "all"),
 }

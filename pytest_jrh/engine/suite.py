@@ -133,6 +133,15 @@ class ReadySuite:
             return specs_of(self.frozen_cases, self.suite, self.recorded)
         return expand(self.suite, self.runs, self.labels, self.recorded)
 
+    def specs_with_recordings(self) -> Iterator[CaseSpec]:
+        """The cases whose recordings are in use: the suite's, and those that stay on disk as they
+        were made, also where the log no longer has their runs.
+        """
+        yield from self.specs()
+        if self.suite.frozen is None:
+            for made in self.made.values():
+                yield from specs_of(made, self.suite, self.recorded)
+
     @cached_property
     def bases(self) -> frozenset[CaseSpec]:
         """The cases that probes change, with the judges that are asked about them."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from itertools import filterfalse
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core import grouped
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFiles, absolute, relative_path
-from pytest_jrh.core.ids import node_part
+from pytest_jrh.core.ids import cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.provenance import header_line, origin_lines, suite_run
@@ -30,8 +31,12 @@ from pytest_jrh.plugin.session import (
     captured,
 )
 from pytest_jrh.recording.cassettes import (
+    cassette_file,
+    cassettes_in,
     gather,
     is_snapshot_change,
+    prune,
+    unused_cassettes,
 )
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
@@ -71,6 +76,7 @@ class Reporter:
         self._decisions: Mapping[str, Decision] = {}
         self._problems: list[str] = []
         self._is_green = True
+        self._pruned_lines: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -148,6 +154,8 @@ class Reporter:
         for ready in self._suites:
             if ready.suite.one_cassette and self._suites.asks(ready) and not self._is_plan:
                 self._problems += gather(ready.suite.cassette_dir)
+        if self._options.prune:
+            self._prune()
         if not self._is_green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -305,6 +313,29 @@ class Reporter:
                 undecided.append(ready)
         return undecided
 
+    def _prune(self) -> None:
+        """Name unused cassettes, and remove them but in a plan."""
+        lines = []
+        problems = []
+        for ready in self._suites:
+            suite = ready.suite
+            try:
+                unused = _unused_of(ready)
+                if not self._is_plan:
+                    unused, problems_of_suite = prune(suite.cassette_dir, unused)
+                    problems += problems_of_suite
+            except InputError as error:
+                problems.append(str(error))
+                continue
+            for path in unused:
+                file = relative_path(cassette_file(path, shared=suite.one_cassette), self._folder)
+                lines.append(f"  {file}: {path.stem}" if suite.one_cassette else f"  {file}")
+        if lines:
+            done = "unused" if self._is_plan else "removed"
+            self._pruned_lines += [f"{done} cassettes: {len(lines)}", *lines]
+        self._problems += problems
+        self._is_green &= not problems
+
     def _print_section(self, terminal: pytest.TerminalReporter) -> None:
         display = Display(
             folder=self._folder, width=terminal._tw.fullwidth, verbosity=terminal.verbosity
@@ -313,9 +344,23 @@ class Reporter:
         if display.verbosity >= 0:
             # The reports say changes of models where they belong.
             notices[:0] = filterfalse(is_snapshot_change, self._session.notices)
-        if not (self._concluded or notices):
+        if not (self._concluded or notices or self._pruned_lines):
             return
-        lines = ending_lines(self._concluded, display, notices=notices)
+        lines = ending_lines(self._concluded, display, first=self._pruned_lines, notices=notices)
         terminal.write_sep("=", "judge reliability")
         for styled in lines:
             terminal.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
+
+
+def _unused_of(ready: ReadySuite) -> list[Path]:
+    """The cassettes in the folder of a suite that none of its cases uses."""
+    folder = ready.suite.cassette_dir
+    recorded = dict.fromkeys(cassettes_in(folder))
+    used = set()
+    for spec in ready.specs_with_recordings():
+        of_judge = ready.suite.verdicts_at(spec)
+        used.update([cassette_path(folder, spec, judging=False), of_judge])
+        if of_judge not in recorded:
+            # Its judge may be answered from what it recorded under another name.
+            used.update(ready.former_cassettes(spec))
+    return unused_cassettes(recorded, used, frozen=ready.suite.frozen is not None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import chain, islice
@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import grouped_by
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
@@ -311,20 +312,25 @@ def _shared(path: Path, _version: tuple[int, ...], interactions: bool) -> dict[s
     return cassettes
 
 
-def update_shared(path: Path, cassettes: Mapping[str, Cassette]) -> None:
-    """Write the file with these in place of those with their names; the file's lock has to be held.
-    Raises `OSError` as it comes, and `InputError`.
+def update_shared(path: Path, cassettes: Mapping[str, Cassette | None]) -> None:
+    """Write the file with these in place of those with their names, or without them; the file's
+    lock has to be held. Raises `OSError` as it comes, and `InputError`.
     """
     data = dict(shared(path, interactions=True))
     for name, cassette in cassettes.items():
-        data[name] = cassette.data
+        data.pop(name, None)
+        if cassette is not None:
+            data[name] = cassette.data
     heads = {}
     exchanges = []
     for name in sorted(data):
         ours = data[name]["metadata"]["jrh"]
         heads[name] = {"complete": ours["complete"], "calls": ours["calls"]}
         exchanges += data[name]["interactions"]
-    atomic_write(path, write({"jrh": {"format": FORMAT, "cases": heads}}, exchanges))
+    if heads:
+        atomic_write(path, write({"jrh": {"format": FORMAT, "cases": heads}}, exchanges))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def cassette_file(path: Path, *, shared: bool) -> Path:
@@ -424,6 +430,45 @@ def _kind(path: Path) -> str:
     """Whose calls a cassette holds; empty for a file that is not named like one."""
     kind = path.stem.rpartition(".")[2]
     return kind if kind == GENERATION or kind.startswith(JUDGING) else ""
+
+
+def unused_cassettes(
+    recorded: Iterable[Path], used: Collection[Path], *, frozen: bool
+) -> list[Path]:
+    """The recorded cassettes of a folder but the used ones.
+
+    A folder of cassettes may hold other things too: only what is named like a cassette counts. A
+    `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
+    """
+    kept_kinds = ("", GENERATION) if frozen else ("",)
+    unused = []
+    for path in recorded:
+        if path.parts[-3] in KINDS and _kind(path) not in kept_kinds and path not in used:
+            unused.append(path)
+    return unused
+
+
+def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """Remove cassettes of a folder; returns those removed, and a sentence for each that was not."""
+    removed = []
+    problems = []
+    for rubric_folder, paths in grouped_by(cassettes, "parent").items():
+        file = rubric_folder / SHARED
+        if file.exists():
+            try:
+                with file_lock(lock_file(folder, file)):
+                    update_shared(file, dict.fromkeys(path.stem for path in paths))
+            except OSError as error:
+                problems.append(f"{file} was not written: {cause(error)}.")
+                continue
+        for path in paths:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                problems.append(f"{path} could not be removed: {cause(error)}.")
+            else:
+                removed.append(path)
+    return removed, problems
 
 
 def gather(folder: Path) -> list[str]:

@@ -50,7 +50,7 @@ def test_cases_are_named_and_collecting_asks_no_model_and_writes_nothing(
     before = sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path))
     options = (recorded.panel.option, recorded.tiny.option, recorded.scale.option)
     again = (recorded.tiny.option, f"--jrh-config=inputs/../{TINY}")
-    more = ("--jrh-record-mode=all", "-p", "no:cacheprovider")
+    more = ("--jrh-record-mode=all", "--jrh-prune", "-p", "no:cacheprovider")
     assert collected(pytester, *options, *again, *more) == [*PANEL, *BINARY, *ORDINAL]
     assert sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path)) == before
 

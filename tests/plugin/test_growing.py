@@ -62,7 +62,7 @@ def test_a_frozen_suite_grows_by_the_new_cases_alone(tmp_path: Path) -> None:
             path.unlink()
         before, first = committed(suite), server.count()
         write_runs(log, range(3, 5))
-        run_pytest(tmp_path, suite.option, RECORD, env=env)
+        run_pytest(tmp_path, suite.option, RECORD, "--jrh-prune", env=env)
         asked = server.requests[first:]
         log.unlink()
         grown = run_pytest(tmp_path, suite.option, "--jrh-frozen", baseline, "-v", "-n", "2")

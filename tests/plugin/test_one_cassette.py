@@ -51,14 +51,6 @@ def heads_in(folder: Path) -> dict[str, dict[str, Any]]:
     return heads
 
 
-def leave_out(file: Path, gone: str) -> None:
-    kept = {}
-    for name in shared(file).keys() - {gone}:
-        kept[name] = Cassette.load(file.with_name(f"{name}.yaml"), interactions=True)
-    file.unlink()
-    update_shared(file, kept)
-
-
 def test_workers_record_into_one_file_and_replay_what_a_killed_session_left(folder: Path) -> None:
     heads = heads_in(folder)
     assert [*heads["labels"]] == ["a.e1.judge-default", "b.e1.judge-default", "c.e1.judge-default"]
@@ -66,7 +58,7 @@ def test_workers_record_into_one_file_and_replay_what_a_killed_session_left(fold
     assert [*heads["agent_perturbation"]][:4] == made
     own = (folder / PLACE).with_name("b.e1.judge-default.yaml")
     Cassette.load(own, interactions=True).save()
-    leave_out(folder / PLACE, own.stem)
+    update_shared(folder / PLACE, {own.stem: None})
     results = results_in(folder / "outputs/answers.yml")
     with ModelServer(Obedient()) as server:
         for options in (["-n2"], ["--jrh-record-mode=once"]):
@@ -93,13 +85,21 @@ def test_a_case_that_is_recorded_again_replaces_its_own_calls(folder: Path) -> N
     assert now == was
 
 
-def test_a_case_without_a_recording_names_the_file(folder: Path) -> None:
+def test_a_case_without_a_recording_names_the_file_and_unused_ones_go(folder: Path) -> None:
     file = folder / PLACE
-    leave_out(file, "a.e1.judge-default")
+    gone, unused = "a.e1.judge-default", "z.e1.judge-default"
+    cassette = Cassette.load(file.with_name(f"{gone}.yaml"), interactions=True)
+    update_shared(file, {gone: None, unused: cassette})
     with ModelServer(Obedient()) as server:
-        assert f"cassette: {PLACE}\n" in session(folder, server).stdout
+        planned = session(folder, server, "--jrh-plan", "--jrh-prune")
+        assert f"unused cassettes: 1\n  {PLACE}: {unused}\n" in planned.stdout
+        assert unused in shared(file)
+        done = session(folder, server, "--jrh-prune")
+        assert f"removed cassettes: 1\n  {PLACE}: {unused}\n" in done.stdout
+        assert f"cassette: {PLACE}\n" in done.stdout
+        assert unused not in shared(file)
         file.write_text("<<<<<<< HEAD\n", encoding="utf-8")
-        refused = session(folder, server, "-k", "labels")
+        refused = session(folder, server, "--jrh-prune", "-k", "labels")
     assert refused.code == 1
     assert "Restore the file from version control" in refused.stdout
     assert "Traceback" not in refused.stdout + refused.stderr

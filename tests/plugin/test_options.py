@@ -50,6 +50,7 @@ def told(pytester: pytest.Pytester, *arguments: str) -> tuple[Any, ...]:
     ("line", "said"),
     [
         ("jrh_update_baseline = true", "jrh_update_baseline = True: "),
+        ("jrh_prune = true", "jrh_prune = True: "),
         ("jrh_record_mode = all", "jrh_record_mode = all: "),
         ("addopts = --jrh-judge-record-mode=all", "jrh_judge_record_mode = all: "),
     ],

@@ -43,3 +43,24 @@ def test_a_session_without_suites_pays_for_nothing(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "-s", interpreter=[sys.executable])
     assert "imported: []" in done.lines
     assert "jrh:" not in done.stdout
+
+
+def test_unused_cassettes_are_listed_and_removed(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    cassettes = recorded.tiny.cassettes
+    # A file that is no cassette stays.
+    (cassettes / "agent_positives/rubric-1/notes.yaml").write_text("version: 1\n", encoding="utf-8")
+    kept = set(cassettes.rglob("*.yaml"))
+    unused = [
+        cassettes / "agent_positives/rubric-1/run-9.e1.generation.yaml",
+        cassettes / "agent_positives/rubric-9/run-1.e1.judge-default.yaml",
+    ]
+    for path in unused:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("version: 1\n", encoding="utf-8")
+    pruned = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "-k", "run-1")
+    start = pruned.outlines.index("removed cassettes: 2")
+    listed = [f"  {path.relative_to(pytester.path)}" for path in unused]
+    assert pruned.outlines[start + 1 : start + 3] == listed
+    assert set(cassettes.rglob("*.yaml")) == kept

@@ -98,7 +98,7 @@ def test_a_judge_under_another_name_is_answered_from_its_recordings(
     recorded = {path: path.read_bytes() for path in suite.cassettes.rglob("*.yaml")}
     config = suite.config.read_bytes()
     _judged_by(project, "mini", "twin")
-    options = ("--jrh-judge-record-mode=none", "-v")
+    options = ("--jrh-judge-record-mode=none", "--jrh-prune", "-v")
     moved = pytester.runpytest(suite.option, *options)
     moved.assert_outcomes(passed=7, failed=1, errors=8)
     moved.stdout.fnmatch_lines(["cassette: *run-2.e1.judge-default.yaml", "*0 calls, *"])

@@ -27,7 +27,9 @@ from pytest_jrh.recording.cassettes import (
     cassettes_in,
     gather,
     lock_file,
+    prune,
     room_for,
+    unused_cassettes,
     update_shared,
 )
 
@@ -270,11 +272,26 @@ def test_a_thousand_cases_are_parsed_once_and_again_after_a_change(
     for number in range(1000):
         assert Cassette.load(path_of(tmp_path, str(number))).entries
     assert parsed == [size]
-    again = cassette_of(tmp_path, "8", ["another answer"])
-    update_shared(shared, {again.path.stem: again})
+    prune(tmp_path, [path_of(tmp_path, "8")])
+    assert not Cassette.load(path_of(tmp_path, "8")).entries
     assert Cassette.load(path_of(tmp_path, "9")).entries
     # With its exchanges it is read once more, to be written.
     assert parsed == [size, size, shared.stat().st_size]
+
+
+def test_pruning_takes_out_single_cases(tmp_path: Path) -> None:
+    for case in "abc":
+        recorded(tmp_path, case)
+    gather(tmp_path)
+    recorded(tmp_path, "c")
+    used = {path_of(tmp_path, "a")}
+    unused = unused_cassettes(cassettes_in(tmp_path), used, frozen=False)
+    assert unused == [path_of(tmp_path, "b"), path_of(tmp_path, "c")]
+    assert prune(tmp_path, unused) == (unused, [])
+    assert cassettes_in(tmp_path) == [path_of(tmp_path, "a")]
+    assert answers(tmp_path, "a") == TEXTS
+    prune(tmp_path, used)
+    assert [*(tmp_path / RUBRIC).iterdir()] == []
 
 
 def test_what_cannot_be_written_stays_where_it_was(
@@ -290,6 +307,8 @@ def test_what_cannot_be_written_stays_where_it_was(
     shared = tmp_path / RUBRIC / SHARED
     monkeypatch.setattr(cassettes, "atomic_write", full)
     assert gather(tmp_path) == [f"{shared} was not written: No space left on device."]
+    problem = f"{shared} was not written: No space left on device."
+    assert prune(tmp_path, [path_of(tmp_path, "a")]) == ([], [problem])
     assert answers(tmp_path, "a") == ["new"]
     assert answers(tmp_path, "b") == TEXTS
 
