@@ -28,7 +28,7 @@ from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
-from pytest_jrh.reports.terminal import TerminalReport, annotation_lines
+from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, is_active
 from pytest_jrh.stats.changes import how_asked
 from pytest_jrh.stats.comparison import compare
@@ -519,15 +519,12 @@ def ending_lines(
     notices, and the lines of reports, of which the answer is the last.
 
     None is a session in which no case has ended. Whatever names are in a line, and wherever it was
-    wrapped, GitHub's runner takes none for a command but those of annotations.
+    wrapped, GitHub's runner takes none for a command.
     """
     lines = list(first)
-    answer: list[Styled] = []
+    answer = []
     if concluded is not None:
         display = replace(display, written=tuple(concluded.written))
-        if os.environ.get("GITHUB_ACTIONS") == "true":
-            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.folder)
-            answer += map(Styled, annotation_lines(concluded.session, workspace))
         for report in REPORTS:
             for line in report.lines(concluded.session, display):
                 answer.append(Styled(escape_commands(line.text), line.style))

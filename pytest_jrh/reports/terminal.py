@@ -1,5 +1,5 @@
 """The `jrh` section of the terminal as styled lines: the answer in few of them, with `-v` above it
-all that it rests on; and the one annotation for GitHub.
+all that it rests on.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.text import GAP, Styled, aligned, columns, one_line, shortened, wrapped
 from pytest_jrh.reports.blocks import (
     Block,
@@ -331,58 +330,3 @@ def _largest_change(pieces: Iterable[Piece]) -> tuple[str, str]:
 
 
 _CHANGED = " -> "
-
-
-_MOST_NAMED = 3
-
-
-def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
-    """What GitHub shows beside the changed prompt of a pull request: write
-    `::error file=,line=,title=::message` with the decision and the cases to read first, at the
-    lines of the prompt that changed; a notice where a change of prompt or baseline is passed, and
-    nothing where there is none and nothing fails.
-
-    A file outside of `workspace` is not named. No text of a model or a file can begin or change a
-    command.
-    """
-    properties = _changed_lines(session, absolute(workspace))
-    is_changed = any(decision.changed for decision in session.decisions.values())
-    if not session.passed:
-        kind = "error"
-    elif session.word == "UNCLEAR":
-        kind = "warning"
-    elif properties or is_changed:
-        kind = "notice"
-    else:
-        return
-    summary = compose(session)
-    properties["title"] = summary.title
-    cases = []
-    for step in summary.steps:
-        for case in step.cases[:_MOST_NAMED] if isinstance(step, ReadFirst) else ():
-            name = f"{case.name}: {case.done}".removesuffix(": ")
-            cases.append(one_line(f"{name} ({case.mistake}): {case.reason}"))
-    written = []
-    for name, value in properties.items():
-        text = _escaped(one_line(value)).replace(":", "%3A").replace(",", "%2C")
-        written.append(f"{name}={text}")
-    message = _escaped("\n".join(cases))
-    yield f"::{kind} {','.join(written)}::{message}"
-
-
-def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:
-    """Where the first prompt that changed did so; empty where none did in the workspace."""
-    for change in session.prompt_changes:
-        path = absolute(workspace / change.now.file)
-        is_changed = change.now.file and change.before != change.now.prompt
-        if is_changed and path.is_relative_to(workspace):
-            first, last = change.lines
-            properties = {"file": path.relative_to(workspace).as_posix(), "line": str(first)}
-            if last > first:
-                properties["endLine"] = str(last)
-            return properties
-    return {}
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -7,7 +7,6 @@ from dataclasses import field, replace
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
-from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine
 from pytest_jrh.core.skips import JUDGED, UNSCORED, Why
 
@@ -31,16 +30,6 @@ class PromptChange:
     def is_reworded(self) -> bool:
         """Whether both prompts are known, and differ."""
         return self.before is not None and self.before != self.now.prompt
-
-    @property
-    def lines(self) -> tuple[int, int]:
-        """The first and the last line of the prompt that are others than before, from 1."""
-        if self.before is None:
-            return 1, 1
-        old, new = self.before.splitlines(), self.now.prompt.splitlines()
-        same_first, same_last = shared_ends(old, new)
-        first = max(1, min(same_first + 1, len(new)))
-        return first, max(first, len(new) - same_last)
 
 
 @frozen

@@ -112,7 +112,7 @@ class Decision:
     `gate.unclear` says otherwise. `active` is False where no limit and no
     baseline decides and none is written, so that wrong verdicts fail by themselves. `accepted` are
     those that an update takes into the baseline. `update_command` updates the baseline; it is set
-    where that is the next step. `changed` is `Held`'s.
+    where that is the next step.
     """
 
     word: Word
@@ -131,7 +131,6 @@ class Decision:
     accepted: tuple[str, ...] = ()
     new_wrong: tuple[str, ...] = ()
     update_command: str = ""
-    changed: str = ""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -245,7 +244,6 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
         unscored=dict(zip(unscored.ids, unscored.outcome.values, strict=True)),
         accepted=accepted,
         new_wrong=new_wrong,
-        changed=held.changed,
     )
 
 

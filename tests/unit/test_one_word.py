@@ -13,7 +13,7 @@ from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.terminal import TerminalReport, annotation_lines
+from pytest_jrh.reports.terminal import TerminalReport
 from tests.support.page_reader import Page
 from tests.unit.test_decision import FAIL, PASS, UNCLEAR, Row, decided
 
@@ -57,10 +57,3 @@ def test_every_place_says_the_same(
     page = Page.of((tmp_path / "page.html").read_text("utf-8"))
     [page_title] = page.all("title")
     assert page_title.text.casefold() == title.replace(":", "", 1).casefold()
-    kinds = [line.partition(" ")[0] for line in annotation_lines(session, tmp_path)]
-    if is_red:
-        assert kinds == ["::error"]
-    elif decision.word == "UNCLEAR":
-        assert kinds == ["::warning"]
-    else:
-        assert kinds == (["::notice"] if decision.changed else [])
