@@ -158,12 +158,11 @@ class HtmlReport(Report):
     def write(self, path: Path, session: Session) -> None:
         """Write the page, reading one source run's cases at a time.
 
-        Where transcripts do not all fit, those of the most urgent cases come first, and the page
+        Where transcripts do not all fit, those of the cases to read first come first, and the page
         says which are left out. Raises `OSError` as it comes; an older file is then still whole.
         """
         cases = SessionCases(session)
         values = session_values(session, cases)
-        # The most urgent stand first.
         listed = cases.ids
         if session.is_table and len(listed) > _MOST_OF_TABLE:
             text = _LISTED.format(_MOST_OF_TABLE, len(listed))
@@ -226,7 +225,7 @@ def printable(value: Any) -> Any:
 
 
 class SessionCases:
-    """The cases of a session, the most urgent first; a panel's verdicts on one are together."""
+    """The cases of a session, first those to read first; a panel's verdicts on one are together."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -243,27 +242,12 @@ class SessionCases:
         contradicting = chain.from_iterable(contradicting_cases(session))
         self._contradicting = {result.case_id for result in contradicting}
         self._places = session.verdicts.places("made")
-        self._unscored = session.verdicts.unscored
-        read_first = [made_id for (made_id,) in worst_verdicts(session).places("made")]
-        read_next = [made_id for (made_id,) in self._places]
-        self.ids = [*dict.fromkeys([*read_first, *sorted(read_next, key=self._urgency)])]
+        read_first = worst_verdicts(session).places("made")
+        self.ids = [made_id for (made_id,) in read_first | self._places]
 
     def results_of(self, made_id: str) -> list[CaseResult]:
         """What a case came to under each of its judges."""
         return [self.session.results[row] for row in self._places[made_id,]]
-
-    def _urgency(self, made_id: str) -> int:
-        """What is looked at next, where no verdict on a label is wrong: verdicts that a probe
-        turned, doubtful labels, cases without a verdict.
-        """
-        if self.session.is_table:
-            return 2 if self._unscored[self._places[made_id,]].any() else 3
-        results = self.results_of(made_id)
-        signs = [self._kind(results), *self._tags(results)]
-        for rank, sign in enumerate(("turned", "label in doubt", "no verdict")):
-            if sign in signs:
-                return rank
-        return 4 if "not judged" in signs else 3
 
     def rubrics(self) -> dict[str, Json]:
         """The rubrics that rows name, with the levels of their scales."""
