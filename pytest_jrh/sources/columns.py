@@ -12,12 +12,12 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress, islice
+from itertools import compress
 from operator import not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.documents import Fields, leaves, listed, pointer_to, shown
+from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.ids import question_digest, short_digest
 from pytest_jrh.core.runs import Message, Rubric, RunKey, Slices
@@ -60,7 +60,6 @@ _MORE_REPEATS = "run run_id trial attempt seed"
 _ABOUT = "name what cases are about, such as a category"
 _FEWEST_CLUSTERS = 5
 _MOST_NAMED = 3
-_LOOKED_AT = 50
 
 
 @frozen
@@ -171,17 +170,8 @@ def refuse_missing(
             columns |= table.results.metrics if table.results else {}
         if column not in ("", PLACE, *columns) and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(columns)}"
-            hint = nearest_hint(column, [*columns, *_pointers(its_tables[0])])
+            hint = nearest_hint(column, columns)
             raise InputError(message, its_tables[0].file, key=f"--{role}", hint=hint)
-
-
-def _pointers(table: Table) -> Iterator[str]:
-    """The fields further down that its first rows have."""
-    for name, cells in table.columns.items():
-        for cell in cells[:_LOOKED_AT]:
-            if isinstance(cell, dict | list):
-                for pointer, _ in islice(leaves(cell, pointer_to(name)), _LOOKED_AT):
-                    yield pointer
 
 
 def choose_columns(
