@@ -68,7 +68,8 @@ class Table:
     is None.
 
     Of a JSON document `path` is the list of its rows, and `lines` are their numbers. Of another
-    tool's `results` it has those rows that are needed; `notices` say what is left out.
+    tool's `results` it has those rows that are needed; `notices` say what is left out. Columns that
+    were `made` of others are no columns of the file.
     """
 
     file: str
@@ -77,6 +78,12 @@ class Table:
     path: str | None = None
     results: Results | None = None
     notices: tuple[str, ...] = ()
+    made: Collection[str] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the file."""
+        return [name for name in self.columns if name not in self.made]
 
     def texts(self, column: str) -> list[str]:
         """The values of a column as texts; empty ones where there is no such column."""
@@ -165,10 +172,12 @@ def refuse_missing(
         its_tables = tables if labels is None or role not in OF_PEOPLE else [labels]
         its_tables = tables[:1] if role == "by" else its_tables
         columns: dict[str, None] = {}
+        made = {"", PLACE}
         for table in its_tables:
-            columns |= dict.fromkeys(table.columns)
+            columns |= dict.fromkeys(table.names)
             columns |= table.results.metrics if table.results else {}
-        if column not in ("", PLACE, *columns) and role != "baseline":
+            made |= {*table.made}
+        if column not in {*made, *columns} and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(columns)}"
             hint = nearest_hint(column, columns)
             raise InputError(message, its_tables[0].file, key=f"--{role}", hint=hint)
@@ -234,7 +243,7 @@ def choose_columns(
         if role in needed and not any(answers):
             if table.results:
                 raise table.results.without_labels()
-            message = f"no column of {role}s; its columns are {listed(table.columns)}"
+            message = f"no column of {role}s; its columns are {listed(table.names)}"
             hint = f"name it: --{role} COL"
             if role == "label":
                 file = shlex.quote(table.file)
@@ -505,7 +514,7 @@ def texts_to_label(
     needed = [("case", case), *(("text", name) for name in text_columns or [""])]
     for role, name in [*needed, ("by", by)] if by else needed:
         if name not in table.columns:
-            message = f"no column {name or 'is known'}; its columns are {listed(table.columns)}"
+            message = f"no column {name or 'is known'}; its columns are {listed(table.names)}"
             raise InputError(message, table.file, key=f"--{role}", hint=f"name it: --{role} COL")
     digests = text_digests(table, text_columns)
     columns = (case, rubric, epoch, "rubric_text", by)

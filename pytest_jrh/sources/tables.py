@@ -242,7 +242,8 @@ def with_named(
             columns[name] = values
         elif role in (*needed, "baseline") and (of_rubrics := _of_rubrics(table, name)):
             patterns[name] = of_rubrics
-    table = replace(table, columns=columns)
+    made = columns.keys() - table.columns.keys()
+    table = replace(table, columns=columns, made=made)
     if not patterns:
         return table
     answers = [*named, *((role, "") for role in needed if role not in dict(named))]
@@ -250,7 +251,7 @@ def with_named(
         is_read = role in needed or (role == "baseline" and name in columns)
         if is_read and name not in patterns:
             message = f"got {shown(name)} beside {listed(patterns)}; must be a pattern, too, that "
-            message += f"fits some of {listed(columns)}"
+            message += f"fits some of {listed(table.names)}"
             raise table.error(message, f"name them: --{role} 'NAME_{PLACE}'")
     return _long(table, patterns)
 
@@ -261,8 +262,8 @@ def _values(table: Table, name: str) -> Sequence[Any]:
     """
     if name in table.columns:
         return table.columns[name]
-    if name.startswith("/"):
-        return table.at(name)
+    if name.startswith("/") and (values := table.at(name)):
+        return values
     if "," not in name:
         return ()
     parts = [_values(table, part.strip()) for part in name.split(",")]
@@ -311,5 +312,5 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]]) -> Table:
     notices = []
     if lonely:
         notices.append(f"Not used, as not all patterns have their rubric: {listed(lonely)}.")
-    long = replace(table, lines=lines, columns=columns)
+    long = replace(table, lines=lines, columns=columns, made={*table.made, PLACE, *patterns})
     return long.kept(map(any, long.cells(*patterns)), *notices)

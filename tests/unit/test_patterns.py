@@ -79,6 +79,8 @@ def test_500_columns_are_500_rubrics_and_too_many_cells_are_refused() -> None:
 def test_a_pointer_names_a_field_and_keys_are_joined() -> None:
     how = {"label": "/label/faulty", "verdict": "/m/v", "case": "run,step", "cluster": "none"}
     assert [case for case, *_ in cases(check_table(NESTED[:2], **how))] == ["a/1", "a/2"]
+    deeper = check_table(NESTED[:2], **{**how, "case": "/run,/step"})
+    assert [case for case, *_ in cases(deeper)] == ["a/1", "a/2"]
     votes = check_table(NESTED[:2], **{**how, "label": "/label/votes/0"})
     assert [label for *_, label, _ in cases(votes)] == [0, None]
     # A column of that name is itself.
@@ -123,7 +125,7 @@ def test_a_pattern_that_gives_nothing_is_explained(changes: dict[str, Any], mess
     ("changes", "message"),
     [
         ({"label": "/label/falty"}, 'has no column "/label/falty"; its columns are'),
-        ({"case": "run,stp"}, 'has no column "run,stp"; its columns are'),
+        ({"case": "run,stp"}, 'has no column "run,stp"; its columns are run, step, label, m'),
         ({"label": "/label"}, "label"),
         ({"verdict": "/m/v"}, "it is no word"),
     ],
