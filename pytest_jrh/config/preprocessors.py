@@ -11,7 +11,6 @@ import copy
 import importlib
 import inspect
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -34,9 +33,6 @@ _IMPORT_PATH = (
     "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's"
 )
 _KEYS = ("run_id", "epoch", "input", "target", "messages", "metadata")
-_LINE_COMMENT = re.compile(r"\s*(?:#|//|--(?!-))")
-_BLOCK_COMMENT = re.compile(r"""\s*(/\*|<!--|\"\"\"|''')""")
-_BLOCK_END = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''"}
 
 
 def drop_tool_messages(run: Json) -> None:
@@ -73,25 +69,19 @@ def drop_reasoning_traces(run: Json) -> None:
 
 
 def keep_assistant_comment_lines(run: Json) -> None:
-    """Keep of the assistant's text only the lines that are comments, for agents that narrate in
-    code.
-
-    A comment line begins, after spaces, with `#`, `//` or `--`, or belongs to a block that begins a
-    line with a slash and star, an HTML comment or three quotes, up to where that block ends. Tool
-    calls stay. Counted as `assistant_lines_removed`.
+    """Keep of the `code` that the assistant gives to tools the comment lines alone, which begin
+    with #; what it says stays. Counted as `assistant_comment_lines`.
     """
-    removed = 0
+    kept = 0
     for message in run["messages"]:
-        if message.get("role") != "assistant":
-            continue
-        if isinstance(message.get("content"), str):
-            message["content"], gone = _comment_lines(message["content"])
-            removed += gone
-        for block in blocks_of(message):
-            if block.get("type") == "text":
-                block["text"], gone = _comment_lines(str(block.get("text", "")))
-                removed += gone
-    run["metadata"]["assistant_lines_removed"] = removed
+        for call in message.get("tool_calls") or ():
+            arguments = call.get("arguments")
+            if isinstance(arguments, dict) and isinstance(arguments.get("code"), str):
+                lines = arguments["code"].splitlines()
+                comments = [line for line in lines if line.lstrip().startswith("#")]
+                arguments["code"] = "\n".join(comments)
+                kept += len(comments)
+    run["metadata"]["assistant_comment_lines"] = kept
 
 
 BUILT_IN: Mapping[str, Callable[[Json], None]] = {
@@ -195,19 +185,3 @@ def _mistake(state: Fields, run: AgentRun) -> str | None:
         if mistake := message_mistake(message, roles):
             return f"left message {index} with {mistake}"
     return None
-
-
-def _comment_lines(text: str) -> tuple[str, int]:
-    """Keep the comment lines of a text, and count the lines left out."""
-    comments = []
-    lines = text.splitlines()
-    until = ""
-    for line in lines:
-        begin = None if until else _BLOCK_COMMENT.match(line)
-        if until or begin or _LINE_COMMENT.match(line):
-            comments.append(line)
-        if begin:
-            until = _BLOCK_END[begin[1]]
-        if until and until in (line[begin.end() :] if begin else line):
-            until = ""
-    return "\n".join(comments), len(lines) - len(comments)

@@ -58,19 +58,13 @@ def test_dropping_reasoning_keeps_the_other_blocks() -> None:
     assert made.metadata["reasoning_traces_removed"] == 3
 
 
-def test_comment_lines_are_kept_of_assistant_text() -> None:
-    kept = '# first\n  // second\n-- third\n/* fourth\ny = 2\n*/\n"""Fifth."""\n<!-- sixth -->'
-    text = f"x = 1  # not a comment line\n{kept}\n---\nend"
-    made = processed(
-        [assistant(text), assistant([{"type": "text", "text": text}, THOUGHT]), user(text)],
-        "keep_assistant_comment_lines",
-    )
-    assert [message["content"] for message in made.messages] == [
-        kept,
-        [{"type": "text", "text": kept}, THOUGHT],
-        text,
-    ]
-    assert made.metadata["assistant_lines_removed"] == 6
+def test_comment_lines_are_kept_of_code_that_is_given_to_tools() -> None:
+    calls = [call("run", code="# one\nx = 1  # not alone\n  # two"), call("run", code=1), call("f")]
+    made = processed([assistant("# text\nend", *calls)], "keep_assistant_comment_lines")
+    assert made.messages[0]["content"] == "# text\nend"
+    assert made.messages[0]["tool_calls"][0]["arguments"] == {"code": "# one\n  # two"}
+    assert made.messages[0]["tool_calls"][1:] == calls[1:]
+    assert made.metadata["assistant_comment_lines"] == 2
 
 
 def test_the_run_itself_is_left_alone() -> None:
