@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 from pydantic.config import JsonDict
@@ -582,8 +582,6 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     """What probes do with this rubric, such as {skip: [verdict_pressure]}."""
 
 
-# More would be no help.
-_MOST_HOMES = 2
 _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 # How pydantic's place of a key of a mapping ends.
 _OF_A_KEY = "[key]"
@@ -632,10 +630,7 @@ def _unknown_key(
     *around, key = path
     section = _section_at(root, around)
     hint = nearest_hint(str(key), section.model_fields, "key")
-    homes = [home for home in _paths_to(str(key), root, ()) if home != path]
-    if 0 < len(homes) <= _MOST_HOMES:
-        hint = f"it belongs to {' or '.join(map(name, homes))}"
-    elif issubclass(section, StageSection) and _KEY_WORDS.search(str(key)):
+    if issubclass(section, StageSection) and _KEY_WORDS.search(str(key)):
         hint = "keys come from the environment, such as OPENAI_API_KEY; no config holds one"
     where = "the sections of a config are"
     if around:
@@ -657,13 +652,3 @@ def _section_of(annotation: Any) -> type[ConfigSection] | None:
         if isinstance(part, type) and issubclass(part, ConfigSection):
             return part
     return None
-
-
-def _paths_to(key: str, section: type[ConfigSection], prefix: KeyPath) -> Iterator[KeyPath]:
-    """Where a key belongs that stands in the wrong section."""
-    for name, field in section.model_fields.items():
-        if name == key:
-            yield (*prefix, name)
-        inner = _section_of(field.annotation)
-        if inner is not None and get_origin(field.annotation) not in (tuple, dict):
-            yield from _paths_to(key, inner, (*prefix, name))

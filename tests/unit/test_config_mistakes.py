@@ -36,12 +36,6 @@ def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> Non
     assert problem.hint == "module_name is the nearest key"
 
 
-def test_a_key_in_the_wrong_section_is_told_where_it_belongs(folder: Folder) -> None:
-    problem = folder.problem(minimal() | {"judge": {"max_workers": 5}, "recording": {}})
-    assert problem.key == "judge.max_workers"
-    assert problem.hint == "it belongs to recording.max_workers"
-
-
 def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> None:
     problem = folder.problem(changed(f"{AGENT}.editor.api_key", "sk-" + "a" * 40))
     assert "environment" in (problem.hint or "")
