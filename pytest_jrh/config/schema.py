@@ -602,7 +602,15 @@ def misfits(
         hint = nearest_hint(str(value), re.findall("'(.*?)'", words))
         match detail["type"]:
             case "extra_forbidden":
-                message, hint = _unknown_key(root, place, path, name)
+                key, keys = str(path[-1]), section.model_fields
+                hint = nearest_hint(key, keys, "key")
+                if issubclass(section, StageSection) and _KEY_WORDS.search(key):
+                    hint = "keys come from the environment, such as OPENAI_API_KEY; no config "
+                    hint += "holds one"
+                where = "the sections of a config are"
+                if len(path) > 1:
+                    where = f"the keys of {name((*place, *path[:-1]))} are"
+                message = f"unknown key; {where} {listed(keys)}"
             case "missing":
                 field = section.model_fields[str(path[-1])]
                 message = f"is missing; must be {takes(field.annotation, field.metadata)}"
@@ -621,21 +629,6 @@ def misfits(
                 # All but mappings of any names have `Takes`.
                 message = received(value, "a mapping")
         yield Mistake((*place, *path), message, hint)
-
-
-def _unknown_key(
-    root: type[ConfigSection], place: KeyPath, path: KeyPath, name: Callable[[KeyPath], str]
-) -> tuple[str, str | None]:
-    """The message about a key that is not known there, and where it belongs."""
-    *around, key = path
-    section = _section_at(root, around)
-    hint = nearest_hint(str(key), section.model_fields, "key")
-    if issubclass(section, StageSection) and _KEY_WORDS.search(str(key)):
-        hint = "keys come from the environment, such as OPENAI_API_KEY; no config holds one"
-    where = "the sections of a config are"
-    if around:
-        where = f"the keys of {name((*place, *around))} are"
-    return f"unknown key; {where} {listed(section.model_fields)}", hint
 
 
 def _section_at(root: type[ConfigSection], path: Iterable[str | int]) -> type[ConfigSection]:
