@@ -13,7 +13,7 @@ import re
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from importlib import metadata, resources
 from pathlib import Path
@@ -168,25 +168,9 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
         if unusable:
             about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
         about.append(f"Its form: {source.form_name}.")
-        if not options.label:
-            about += _about_fields(source)
         _refuse_strangers(source, labels, str(options.labels))
     keys = {} if input_format is None else input_format.model_dump(exclude_none=True)
     return FoundRuns(files, len(causes), len(causes) - len(unusable), keys, about, table, words)
-
-
-def _about_fields(source: Source) -> Iterator[str]:
-    """Say what runs have beside their messages: labels and clusters may be among it."""
-    fields: dict[str, None] = {}
-    scores: dict[str, None] = {}
-    for run in source.fields():
-        fields |= dict.fromkeys(run.metadata)
-        scores |= dict.fromkeys(run.scores)
-    if fields:
-        names = listed(fields, _MOST_FIELDS)
-        yield f"Could be labels (labels: {{metadata: ...}}) or clusters (cases.cluster): {names}."
-    if scores:
-        yield f"Could be labels (labels: {{scorer: ...}}): {listed(scores, _MOST_FIELDS)}."
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")

@@ -166,7 +166,6 @@ def test_what_was_found_is_said(project: Path, tmp_path: Path, init: Init) -> No
     said = init("first", "--log", folder)
     assert "Its form: ATIF trajectory, Claude Code session." in said
     assert "reads its copies: inputs/data/first/runs/" in " ".join(said.split())
-    assert "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): agent," in said
     assert len(collected(project)) == 2 * 2
 
 
@@ -434,10 +433,6 @@ def test_made_cases_of_answers_are_begun_without_labels(project: Path, init: Ini
     _, log, *_ = write_table(project, "binary")
     said = init("first", log)
     assert "The file holds 4 answers; the suite begins with 4." in said
-    assert (
-        "Could be labels (labels: {metadata: ...}) or clusters (cases.cluster): id, human_ok,"
-        in said
-    )
     assert not WORDS_OF_RUNS.findall(said + (project / CONFIG).read_text("utf-8"))
     assert collected(project)[0].endswith("perturbation::borne_out::c1 None")
 
