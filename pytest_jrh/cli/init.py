@@ -15,10 +15,9 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
 from pytest_jrh.cli.check import meanings
@@ -360,7 +359,6 @@ def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> Json:
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
         "frozen": "" if log.committed else " --jrh-frozen",
-        "package": _installed_from(),
         "format_keys": runs.format_keys,
         "committed": log.committed,
         "runs": counted(runs.count, runs.words["one"]),
@@ -371,22 +369,6 @@ def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> Json:
         "variables": ", ".join(sorted(JUDGE.variables.difference(runs.words["hidden"].split()))),
         "prompt": f"{runs.words['prompt']}.{mode}",
     }
-
-
-def _installed_from() -> str:
-    """Where this package was installed from, as pip takes it: a repository and its commit; empty
-    where others cannot get it from there.
-    """
-    try:
-        text = metadata.distribution("pytest-jrh").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return ""
-    origin = json.loads(text or "{}")
-    url = urlsplit(origin.get("url", ""))
-    # A password in a URL stays here, as the path of a folder does.
-    if "vcs_info" not in origin or not url.hostname or url.password is not None:
-        return ""
-    return f"{origin['vcs_info']['vcs']}+{url.geturl()}@{origin['vcs_info']['commit_id']}"
 
 
 def _texts(
