@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.core.calls import PART_NAMES
-from pytest_jrh.core.documents import (
-    DamagedError,
-    Json,
-    listed,
-    parsed,
-    pointer_to,
-    printable,
-    shown,
-)
+from pytest_jrh.core.documents import DamagedError, Json, listed, pointer_to, printable, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
@@ -108,9 +100,6 @@ class Answers(Source):
     def _about(self, equal: int) -> Iterator[str]:
         """What was taken for what, and what was left out."""
         parts = [f"{_NAMES.get(part, part)} in {place}" for part, place in self._places.items()]
-        context = self._places.get("context", "")
-        if list in {*map(type, map(_passages, self._table.at(context)))}:
-            parts[parts.index(f"context in {context}")] += " (lists)"
         found = listed(parts, 8)
         if "id" not in self._places and self._table.results is None:
             found += "; no column names the rows, so each is named by a digest of its text"
@@ -216,7 +205,7 @@ class Answers(Source):
         """The turns of a row: system prompt, context, request and answer."""
         turns: list[Json] = []
         for part, role in (("system", "system"), ("context", "user")):
-            text = _text(_passages(self._part(row, part)))
+            text = _text(self._part(row, part))
             if text:
                 turns.append({"role": role, "content": text, "id": part})
         request, answer = self._part(row, "messages"), self._part(row, "answer")
@@ -270,16 +259,6 @@ def _image_data(folder: Path, name: str) -> str:
             return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     kinds = listed(_IMAGE_BYTES.values())
     raise DamagedError(f"{shown(name)} is no image of at most 20 MB ({kinds}), or is not there")
-
-
-def _passages(value: Any) -> Any:
-    """A context as the list of texts that it is, also where a cell of CSV has it as JSON."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        with contextlib.suppress(DamagedError):
-            passages = parsed(value)
-            # [1] may be a note of the text itself.
-            return passages if {*map(type, passages)} == {str} else value
-    return value
 
 
 def _text(value: Any) -> str:

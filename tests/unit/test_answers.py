@@ -84,9 +84,8 @@ def test_context_and_system_prompt_are_parts_and_all_else_is_metadata(tmp_path: 
     )
     [notice] = source.notices()
     assert notice == (
-        "rows.jsonl: request in request, answer in response, context in context (lists), "
-        "system in system, "
-        "id in id"
+        "rows.jsonl: request in request, answer in response, context in context, "
+        "system in system, id in id"
     )
 
 
