@@ -127,10 +127,9 @@ def _made(name: str, spec: CaseSpec) -> Derived | None:
         if probe.ask is not None:
             return asyncio.run(_asked(probe.ask(_bench(spec), base, variant, random)))
         assert probe.derive is not None
-        made = probe.derive(base, variant, random)
+        return probe.derive(base, variant, random)
     except NoVerdictCase:
         return None
-    return None if made.style else made  # Code gets messages, and sees no headers.
 
 
 async def _asked(made: Awaitable[Derived]) -> Derived:

@@ -180,8 +180,7 @@ class Case:
     as it was made. `reworded` says that the rubric's text is another one than the case was made
     for, and its label with it. `altered` says that the record on the disk is not as it was written:
     whoever confirmed the label confirmed another case. A case that the verifier rejected has the
-    reason in `outcome.no_case`: it is kept for people to look at, and never judged. `style` is the
-    layout in which prompt judges get the transcript (one of `probes.probe.STYLES`). `review` is
+    reason in `outcome.no_case`: it is kept for people to look at, and never judged. `review` is
     what a person decided about it, None where nobody did.
     """
 
@@ -196,7 +195,6 @@ class Case:
     label: Label | None = None
     reworded: bool = False
     altered: bool = False
-    style: str = ""
     review: Review | None = None
 
     @property

@@ -18,7 +18,6 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
 from pydantic import BeforeValidator, create_model
 
-from pytest_jrh.cases.probes.probe import STYLES
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
 from pytest_jrh.core.cases import Case
@@ -487,8 +486,7 @@ class PromptJudge(SuiteJudge):
             **self.question(case.rubric),
         }
         if "transcript" in template.variables:
-            style = STYLES[case.style]
-            values["transcript"] = style(turns, show_reasoning=settings.show_reasoning)
+            values["transcript"] = render_transcript(turns, show_reasoning=settings.show_reasoning)
         stage = Stage(settings.stage, template, calls.complete)
         try:
             answer = (await stage.ask(values, self.shape(case.rubric), images)).parsed

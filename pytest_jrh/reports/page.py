@@ -390,8 +390,6 @@ class SessionCases:
         first = results[0]
         if case is not None and first.spec.derived and not case.spec.derived:
             yield "Text", "As it was before the probe, whose change a model made."
-        if case is not None and case.style:
-            yield "Layout", f"The judge reads it as {case.style.replace('_', ' ')}."
         for result in results:
             judge = f"{one_line(result.judge)}: " if result.judge else ""
             if not_shown := not_shown_text(result):

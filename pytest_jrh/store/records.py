@@ -309,8 +309,6 @@ def _content(case: Case) -> Json:
         "levels": case.scale.levels,
         "transcript": case.messages,
         **({"not_applicable": case.scale.not_applicable} if case.scale.not_applicable else {}),
-        # A case in our own layout is the same as before there were others.
-        **({"style": case.style} if case.style else {}),
     }
 
 

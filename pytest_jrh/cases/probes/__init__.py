@@ -131,7 +131,6 @@ PROBES: dict[str, Probe] = Probes(
     )
 )
 
-_NO_STYLE = "the judge is code, which gets messages: there is no layout of their text to change"
 _NO_TEXT = "the judge reads a text, in which nothing has changed: it shows no ids"
 
 
@@ -160,9 +159,7 @@ def derived(base: Case, spec: CaseSpec, *, reads_text: bool) -> Derived:
     derive = PROBES[spec.test].derive
     assert derive is not None
     made = derive(*probe_arguments(base, spec))
-    if made.style and not reads_text:
-        raise NoVerdictCase("probe_not_applicable", _NO_STYLE)
-    if reads_text and not made.style:
+    if reads_text:
         texts = (render_transcript(case.messages, show_reasoning=True) for case in (made, base))
         if len({*texts}) == 1:
             raise NoVerdictCase("probe_not_applicable", _NO_TEXT)
@@ -191,7 +188,6 @@ def changed(base: Case, spec: CaseSpec, made: Derived) -> Case:
         rubric=made.rubric or base.rubric,
         outcome=PerturbationOutcome(made.messages, verification=verification, confirmed=confirmed),
         expected=base.expected if made.expected is None else made.expected,
-        style=made.style,
         label=base.label if made.expected in (None, base.expected) else None,
         digests=None,
         review=None,

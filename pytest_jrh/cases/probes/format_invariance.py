@@ -175,12 +175,9 @@ _CHANGES = {
     "indents": (_around_words(r"^(?=[ \t]*\S)", "\t"), "no answer has a text"),
 }
 """What each variant changes, and why it does not apply where nothing has changed."""
-_HEADERS = [Variant(f"headers_{style}", style) for style in ("markdown", "xml", "json")]
 
 
 def _derive(base: Base, variant: Variant, random: Random) -> Derived:
-    if variant in _HEADERS:
-        return Derived(base.messages, style=variant.data)
     # RAND's tests have a name of their own for each.
     change, unchanged = _CHANGES[variant.data or variant.name]
     try:
@@ -237,6 +234,6 @@ def _in_form(form: Literal["NFC", "NFD"], messages: Messages) -> Transcript:
 FORMAT_INVARIANCE = Probe(
     name="format_invariance",
     marker="a case in another layout, with the same content",
-    variants=lambda: (*map(Variant, _CHANGES), *_HEADERS),
+    variants=lambda: tuple(map(Variant, _CHANGES)),
     derive=_derive,
 )

@@ -1,14 +1,10 @@
 """A probe: a change of a transcript that must not change a judge's verdict.
 
-Here is what derivations of probes share: copies of chat messages with some of their texts changed,
-and the layouts in which a prompt judge may get a transcript. Each layout keeps what
-`render_transcript` promises: no text of a transcript can stand where a header does, and nothing of
-it is cut.
+Here is what derivations of probes share: copies of chat messages with some of their texts changed.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field
 from functools import cache
@@ -19,17 +15,14 @@ from typing import Any, Literal
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, VERIFIER, Bounds, Complete, StageModel
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
+from pytest_jrh.core.runs import Message, Rubric, Transcript
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
     answer_parts,
     assistant_indices,
-    indented,
-    json_in_one_line,
     message_text,
     part_title,
-    parts_of,
     render_transcript,
 )
 
@@ -102,13 +95,11 @@ class Base:
 class Derived:
     """A changed transcript with a known answer.
 
-    `style` is the layout in which prompt judges get it, one of `STYLES`. `rubric` and
-    `expected` are None where those of the base case hold, as they do but for probes that ask about
-    another rubric.
+    `rubric` and `expected` are None where those of the base case hold, as they do but for probes
+    that ask about another rubric.
     """
 
     messages: Transcript
-    style: str = ""
     rubric: Rubric | None = None
     expected: int | None = None
 
@@ -276,46 +267,6 @@ def with_ids(message: Message, new: Callable[[str], str]) -> Message:
             for block in message["content"]
         ]
     return changed
-
-
-def _rendering(lines_of: Callable[[int, str, str, str], list[str]]) -> Callable[..., str]:
-    """What renders messages, each part by its position, role, title and text."""
-
-    def render(messages: Messages, *, show_reasoning: bool) -> str:
-        lines = []
-        for part in parts_of(messages, show_reasoning=show_reasoning):
-            lines += lines_of(*part)
-        return "\n".join(lines).rstrip("\n")
-
-    return render
-
-
-def _markdown(index: int, role: str, title: str, body: str) -> list[str]:
-    quoted = (f"> {line}" for line in body.splitlines())
-    return [f"### [{index}] {role}{title}", "", *quoted, ""]
-
-
-def _xml(index: int, role: str, title: str, body: str) -> list[str]:
-    # It brings the HTTP client with it.
-    from xml.sax.saxutils import quoteattr
-
-    part = f" part={quoteattr(title.strip())}" if title else ""
-    return [f'<turn index="{index}" role={quoteattr(role)}{part}>', *indented(body), "</turn>"]
-
-
-def _json(index: int, role: str, title: str, body: str) -> list[str]:
-    part = {"part": title.strip()} if title else {}
-    turn = {"turn": index, "role": role, **part, "text": body}
-    return [json_in_one_line(json.dumps(turn, ensure_ascii=False))]
-
-
-STYLES: Mapping[str, Callable[..., str]] = {
-    "": render_transcript,
-    "markdown": _rendering(_markdown),
-    "xml": _rendering(_xml),
-    "json": _rendering(_json),
-}
-"""By the name that `Derived.style` has, what renders messages; takes `show_reasoning`."""
 
 
 @cache
