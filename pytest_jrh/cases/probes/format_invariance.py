@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable
 from random import Random
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from pytest_jrh.cases.probes.probe import (
@@ -155,18 +154,11 @@ def _around_words(place: str, blanks: str) -> Callable[..., Transcript]:
     return changed
 
 
-def _unicode(messages: Messages, _random: Random) -> Transcript:
-    """Letters with marks as several characters, or, where they are so already, as one."""
-    decomposed = _in_form("NFD", messages)
-    return decomposed if decomposed != tuple(messages) else _in_form("NFC", messages)
-
-
 _CHANGES = {
     "json_layout": (_json_layout, "no result of a tool is JSON that another layout fits"),
     "json_keys": (_json_keys, "no JSON in it has an object with two keys"),
     "ids": (_ids, "no message and no call in it has an id"),
     "line_ends": (_line_ends, "no message in it has a text"),
-    "unicode": (_unicode, "no text in it has letters with marks"),
     "blank_lines": (
         _around_words(r"(?<=[.!?]) +(?=[^\sa-z])", "\n\n"),
         "no answer has two sentences in one line",
@@ -215,20 +207,6 @@ def _with_arguments(message: Message, change: Callable[[Any], Any]) -> Message:
     for call in message.get("tool_calls") or ():
         changed.append({**call, "arguments": change(call.get("arguments"))})
     return {**message, "tool_calls": changed} if changed else message
-
-
-def _in_form(form: Literal["NFC", "NFD"], messages: Messages) -> Transcript:
-    def text(old: str) -> str:
-        return unicodedata.normalize(form, old)
-
-    def value(old: Any) -> Any:
-        if isinstance(old, str):
-            return text(old)
-        if isinstance(old, dict):
-            return {name: value(inner) for name, inner in old.items()}
-        return [value(inner) for inner in old] if isinstance(old, list) else old
-
-    return tuple(_with_arguments(with_texts(message, text), value) for message in messages)
 
 
 FORMAT_INVARIANCE = Probe(
