@@ -82,7 +82,9 @@ def judge_entries(
         kind, file = PYTHON, None
         if not own_judge:
             kind = kind_of(section)
-            file = file_of(getattr(section, kind.key, None) or "")
+            # Of a kind that a project adds it may be anything.
+            code = getattr(section, kind.key, None)
+            file = file_of(code) if isinstance(code, str) else None
         entries.append(JudgeEntry(place, section, base, kind, file))
     return entries
 
