@@ -179,8 +179,9 @@ function pickRows(wanted) {
 // What the page opens with: what is wrong, else what is to be looked at.
 function firstFilter() {
   const useful = usefulFilters().map((filter) => filter.name).filter((name) => OPENING.includes(name));
-  // The most urgent case comes first.
-  const name = useful.find((other) => filterOf(other)[2](source.rows[0])) ?? useful[0];
+  // What is wrong comes first, the case to read first before all.
+  const first = source.rows.find(isMistake);
+  const name = useful.find((other) => first && filterOf(other)[2](first)) ?? useful[0];
   return name ?? (source.rows.some(hasTag("no verdict")) ? "unjudged" : "all");
 }
 
