@@ -134,17 +134,14 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
 
 @frozen
 class FoundRuns:
-    """The runs of a file or folder, and where the parts of conversations are, if not as usual.
-    `words` are those for what they are; of a `table` they are answers.
+    """The runs of a file or folder, or the answers of a `table`: `values` is what texts say of
+    them.
     """
 
     files: tuple[Path, ...]
-    count: int
-    usable: int
-    format_keys: Json
-    about: Sequence[str]
     table: Table | None
-    words: Json
+    about: list[str]
+    values: Json
 
 
 def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
@@ -168,13 +165,18 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
             about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
         about.append(f"Its form: {source.form_name}.")
         _refuse_strangers(source, labels, str(options.labels))
-    keys = {} if input_format is None else input_format.model_dump(exclude_none=True)
-    return FoundRuns(files, len(causes), len(causes) - len(unusable), keys, about, table, words)
+    values = {
+        **words,
+        "runs": counted(len(causes), words["one"]),
+        "count": len(causes),
+        "usable": len(causes) - len(unusable),
+        "format_keys": input_format and input_format.model_dump(exclude_none=True),
+    }
+    return FoundRuns(files, table, about, values)
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64
-_FEW_RUNS = 5
 _MOST_FIELDS = 6
 _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
@@ -221,9 +223,8 @@ def start_suite(options: Namespace) -> int:
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = _values(name, log_place, runs, mode)
-    values |= {"scale": options.scale, "label": options.label, "label_file": "", "meanings": {}}
-    sources, about = dict(log_place.copies), [*runs.about]
+    values = _values(options, log_place, runs.values, mode)
+    sources, about = dict(log_place.copies), runs.about
     judge_file = ""
     if options.judge:
         of_judge, judge_file = judge_values(options.judge)
@@ -348,26 +349,23 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
     return [Problem(message)]
 
 
-def _values(name: str, log: LogPlace, runs: FoundRuns, mode: Mode) -> Json:
+def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Json:
+    name = options.name
     return {
-        **runs.words,
-        **json.loads(_filled(f"words.{mode}.json", runs.words)),
+        **of_runs,
+        **json.loads(_filled(f"words.{mode}.json", of_runs)),
         "name": name,
         "mode": mode,
+        "scale": options.scale,
+        "label": options.label,
         "config": f"{_CONFIGS}/{name}.yml",
         "log": log.path,
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
         "frozen": "" if log.committed else " --jrh-frozen",
-        "format_keys": runs.format_keys,
         "committed": log.committed,
-        "runs": counted(runs.count, runs.words["one"]),
-        "count": runs.count,
-        "usable": runs.usable,
-        "few": _FEW_RUNS,
-        "sample": str(min(runs.count, _FEW_RUNS)),
-        "variables": ", ".join(sorted(JUDGE.variables.difference(runs.words["hidden"].split()))),
-        "prompt": f"{runs.words['prompt']}.{mode}",
+        "variables": ", ".join(sorted(JUDGE.variables.difference(of_runs["hidden"].split()))),
+        "prompt": f"{of_runs['prompt']}.{mode}",
     }
 
 
