@@ -235,6 +235,8 @@ def with_named(
     """
     columns = dict(table.columns)
     patterns: dict[str, Mapping[str, str]] = {}
+    # What labels have, and what verdicts or the baseline have.
+    sides: dict[bool, dict[str, str]] = {}
     for role, name in named:
         if name in columns:
             continue
@@ -242,6 +244,7 @@ def with_named(
             columns[name] = values
         elif role in (*needed, "baseline") and (of_rubrics := _of_rubrics(table, name)):
             patterns[name] = of_rubrics
+            sides.setdefault(role == "label", {}).update(of_rubrics)
     made = columns.keys() - table.columns.keys()
     table = replace(table, columns=columns, made=made)
     if not patterns:
@@ -253,7 +256,9 @@ def with_named(
             message = f"got {shown(name)} beside {listed(patterns)}; must be a pattern, too, that "
             message += f"fits some of {listed(table.names)}"
             raise table.error(message, f"name them: --{role} 'NAME_{PLACE}'")
-    return _long(table, patterns)
+    first, *others = sides.values()
+    rubrics = [rubric for rubric in first if all(rubric in of for of in others)]
+    return _long(table, patterns, rubrics)
 
 
 def _values(table: Table, name: str) -> Sequence[Any]:
@@ -287,14 +292,12 @@ def _of_rubrics(table: Table, pattern: str) -> dict[str, str]:
     return columns
 
 
-def _long(table: Table, patterns: Mapping[str, Mapping[str, str]]) -> Table:
-    """The table with a row for each rubric that all patterns have; one without any cell is left
-    out, and columns of other rubrics are said.
+def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list[str]) -> Table:
+    """The table with a row for each of the rubrics; one without any cell is left out, and columns
+    of other rubrics are said. A pattern without a column for a rubric has empty cells there.
     """
-    first, *others = patterns.values()
-    rubrics = [rubric for rubric in first if all(rubric in of for of in others)]
     matched = dict.fromkeys(chain.from_iterable(of.values() for of in patterns.values()))
-    used = {of[rubric] for of in patterns.values() for rubric in rubrics}
+    used = {of.get(rubric) for of in patterns.values() for rubric in rubrics}
     lonely = [column for column in matched if column not in used]
     if not rubrics:
         message = f"no rubric is in all of {listed(patterns)}: they fit {listed(lonely)}"
@@ -306,11 +309,13 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]]) -> Table:
     for name, cells in table.columns.items():
         if name not in used:
             columns[name] = [cell for cell in cells for _ in rubrics]
+    empty = [None] * len(table.lines)
     for pattern, of in patterns.items():
-        cells_of = [table.columns[of[rubric]] for rubric in rubrics]
+        cells_of = [table.columns[of[rubric]] if rubric in of else empty for rubric in rubrics]
         columns[pattern] = [*chain.from_iterable(zip(*cells_of, strict=True))]
     notices = []
     if lonely:
-        notices.append(f"Not used, as not all patterns have their rubric: {listed(lonely)}.")
+        text = "Not used, as their rubric has no column of labels, or none of verdicts"
+        notices.append(f"{text}: {listed(lonely)}.")
     long = replace(table, lines=lines, columns=columns, made={*table.made, PLACE, *patterns})
     return long.kept(map(any, long.cells(*patterns)), *notices)

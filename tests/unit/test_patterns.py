@@ -45,7 +45,7 @@ def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
     ]
     assert {*checked.judges["judge_{rubric}"].rubrics} == {"safe", "kind"}
     [notice] = checked.table.notices
-    assert notice.startswith("Not used, as not all patterns have their rubric: ")
+    assert notice.startswith("Not used, as their rubric has no column of labels, or none of verd")
     assert {*notice.rstrip(".").split(": ")[1].split(", ")} == {"judge_cost", "human_tone"}
     assert check_table([{"human_{rubric}": "pass", "judge_{rubric}": "pass"}], **PAIR).judges
 
@@ -63,6 +63,22 @@ def test_labels_and_a_baseline_may_be_patterns_in_files_of_their_own(tmp_path: P
     decision = check_table(beside, **PAIR, baseline="old_{rubric}", one="violated").decision
     assert decision is not None
     assert decision.of_baseline == 3
+
+
+def test_a_column_that_one_side_lacks_is_one_of_empty_cells() -> None:
+    words = ["pass", "fail"] * 20
+    rows = [
+        {"id": str(number), "human_a": word, "human_b": word, "old_a": word, "old_b": word}
+        for number, word in enumerate(words)
+    ]
+    now = [{**row, "new_a": row["old_a"]} for row in rows]
+    how = {"label": "human_{rubric}", "verdict": "new_{rubric}", "baseline": "old_{rubric}"}
+    decision = check_table(now, **how).decision
+    assert decision is not None
+    assert (decision.word, len(decision.unscored)) == ("FAIL", 40)
+    # What one person did not label has the labels of others.
+    votes = check_table(now, label=["human_{rubric}", "new_{rubric}"], verdict="old_{rubric}")
+    assert [key.rubric for key in votes.table.cases] == ["a", "b"] * 40
 
 
 def test_500_columns_are_500_rubrics_and_too_many_cells_are_refused() -> None:
