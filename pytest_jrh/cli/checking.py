@@ -244,7 +244,9 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         earlier_columns = choose_columns(earlier, named, ("verdict",))
         every_columns.append(earlier_columns)
     mapping = {as_word(word): value for word, value in how.map.items()}
-    scale = numbered(*how.scale, how.within) if how.scale else None
+    scale = BINARY if any(how.ones.values()) else None
+    if how.scale:
+        scale = numbered(*how.scale, how.within)
     if how.threshold is None:
         scale = table_scale(every_columns, mapping, how.classes, scale)
     values = Values(mapping, scale or BINARY, how.ones, how.threshold)

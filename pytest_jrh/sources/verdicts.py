@@ -47,6 +47,8 @@ _NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
 _SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
 _CONFIDENCES = words_of("confidence confident certainty conf")
 _LONGEST_WORD = 80
+# What a word that is mapped to says of all: there are two answers.
+_OF_TWO = {*map(str, BINARY.words), *BINARY.words.values()}
 # No name of a person, as these begin with no blank.
 _SETTLED = f" {SETTLED}"
 _NO_VALUES = {"", "nan", "null", "none"}
@@ -74,20 +76,25 @@ def table_scale(
                     words.setdefault(word, as_seen(value))
     named = {as_word(name): as_seen(name) for name in classes}
     if classes:
-        scale = _named([name for word, name in named.items() if word != NO_SUCH])
+        scale = _named(named)
+    elif scale is None and {*map(as_word, mapping.values())} & _OF_TWO:
+        scale = BINARY
     elif scale is None:
         scale = _found(labels, verdicts)
     has_no_such = {*labels, *verdicts} & ({*NO_SUCH_WORDS} - named.keys())
     return with_not_applicable(scale, "") if has_no_such or NO_SUCH in named else scale
 
 
-def _named(names: Sequence[str]) -> Scale:
-    """The classes that an option names."""
-    for name in names:
+def _named(named: Mapping[str, str]) -> Scale:
+    """The classes that an option names, by their words."""
+    for word, name in named.items():
+        if word in _NO_VALUES - {""} or word == CANNOT_TELL:
+            raise InputError(f"got {shown(name)}, which stands for no answer", key="--classes")
         if not _is_name(name):
             message = f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters"
             raise InputError(f"{message}, none of them {BETWEEN}", key="--classes")
-    if not _FEWEST_CLASSES <= len(names) <= _MOST_CLASSES:
+    names = [name for word, name in named.items() if word != NO_SUCH]
+    if len(named) < _FEWEST_CLASSES or len(names) > _MOST_CLASSES:
         message = f"got {len(names):,}; must be {_FEWEST_CLASSES} to {_MOST_CLASSES} classes"
         raise InputError(f"{message}, such as first,second,tie", key="--classes")
     return classed(tuple((name, "") for name in names))

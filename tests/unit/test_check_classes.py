@@ -99,6 +99,10 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         (SIDES, {"classes": ["first", "second"]}, "say which class it is: --map tie=CLASS"),
         (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
         (SIDES, {"classes": ["a|b", "c"]}, "none of them |"),
+        (SIDES, {"classes": ["None", "c"]}, 'got "None", which stands for no answer'),
+        # Who says what is violated has two answers, and no class of a stray word.
+        ([("yes", "yes"), ("maybe", "maybe")], {"one": "violated"}, 'label: got "maybe"; must be'),
+        ([("x", "x"), ("y", "y"), ("z", "z")], {"map": {"x": 1, "y": 0}}, 'label: got "z"; must'),
     ],
 )
 def test_what_is_no_set_of_classes_is_refused_with_what_to_do(
@@ -113,6 +117,10 @@ def test_what_is_no_set_of_classes_is_refused_with_what_to_do(
 def test_words_are_classes_where_both_sides_have_them_or_an_option_says_so() -> None:
     partly = [("pass", "pass"), ("partly", "fail"), ("fail", "partly")]
     assert {*checked(partly).judges["verdict"].figures} >= {"recall of partly", "macro_f1"}
+    assert (
+        "recall of n/a"
+        in checked([("a", "n/a"), ("n/a", "a")], classes=["a", "n/a"]).judges["verdict"].figures
+    )
     numbers = checked([("0", "1"), ("1", "2"), ("2", "2")], classes=["0", "1", "2"])
     assert "recall of 2" in numbers.judges["verdict"].figures
     both = [("violated", "violatd"), ("violatd", "violated"), ("satisfied", "satisfied")]
