@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from pytest_jrh.cases.probes.probe import (
@@ -25,7 +25,7 @@ from pytest_jrh.cases.probes.probe import (
 )
 from pytest_jrh.core.documents import Json, no_constant, unique_keys
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message, Messages, Transcript
+from pytest_jrh.core.runs import Message, Messages
 from pytest_jrh.core.transcript import structured
 
 # How `json.dumps` writes JSON.
@@ -99,33 +99,34 @@ def _written(value: Any, layout: Json) -> str:
 
 
 _MOST_BLANKS = 3
+_Change: TypeAlias = Callable[[Message], Message]
 
 
-def _json_layout(messages: Messages, _random: Random) -> Transcript:
+def _json_layout(_messages: Messages, _random: Random) -> _Change:
     """JSON of tools on one line where it was indented, and indented where it was on one line."""
-    return tuple(_with_json(message, in_other_layout) for message in messages)
+    return lambda message: _with_json(message, in_other_layout)
 
 
-def _json_keys(messages: Messages, random: Random) -> Transcript:
+def _json_keys(_messages: Messages, random: Random) -> _Change:
     """The keys of arguments and of JSON of tools in another order."""
 
-    def moved(text: str) -> str:
-        return with_keys_moved(text, random)
+    def changed(message: Message) -> Message:
+        message = _with_json(message, lambda text: with_keys_moved(text, random))
+        calls = []
+        for call in message.get("tool_calls") or ():
+            calls.append({**call, "arguments": keys_moved(call.get("arguments"), random)})
+        return {**message, "tool_calls": calls} if calls else message
 
-    changed = []
-    for message in messages:
-        with_json = _with_json(message, moved)
-        changed.append(_with_arguments(with_json, lambda value: keys_moved(value, random)))
-    return tuple(changed)
+    return changed
 
 
-def _ids(messages: Messages, random: Random) -> Transcript:
+def _ids(messages: Messages, random: Random) -> _Change:
     """Each id another one, the same wherever it stands."""
     new = {old: f"id_{random.getrandbits(64):016x}" for old in all_ids(messages)}
-    return tuple(with_ids(message, new.__getitem__) for message in messages)
+    return lambda message: with_ids(message, new.__getitem__)
 
 
-def _line_ends(messages: Messages, random: Random) -> Transcript:
+def _line_ends(_messages: Messages, random: Random) -> _Change:
     """Lines that end in blanks, and in a carriage return before the newline."""
 
     def ended(text: str) -> str:
@@ -135,23 +136,20 @@ def _line_ends(messages: Messages, random: Random) -> Transcript:
             lines.append(line.removesuffix("\r") + blanks)
         return "\r\n".join(lines)
 
-    return tuple(with_texts(message, ended) for message in messages)
+    return lambda message: with_texts(message, ended)
 
 
-def _around_words(place: str, blanks: str) -> Callable[..., Transcript]:
+def _around_words(place: str, blanks: str) -> Callable[..., _Change]:
     """A change of the blanks in what the agent says, but for JSON and for code between fences."""
     places = re.compile(rf"\A\s*[{{\[].*|```.*?(?:```|\Z)|{place}", re.DOTALL | re.MULTILINE)
 
     def text(old: str) -> str:
         return places.sub(lambda match: match[0] if match[0].strip() else blanks, old)
 
-    def changed(messages: Messages, _random: Random) -> Transcript:
-        return tuple(
-            with_texts(message, text) if message.get("role") == "assistant" else message
-            for message in messages
-        )
+    def changed(message: Message) -> Message:
+        return with_texts(message, text) if message.get("role") == "assistant" else message
 
-    return changed
+    return lambda _messages, _random: changed
 
 
 _CHANGES = {
@@ -173,7 +171,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     # RAND's tests have a name of their own for each.
     change, unchanged = _CHANGES[variant.data or variant.name]
     try:
-        messages = change(base.messages, random)
+        messages = tuple(map(change(base.messages, random), base.messages))
         # Other than equality of dictionaries, this sees the order of keys.
         same = list(map(repr, messages)) == list(map(repr, base.messages))
     except RecursionError:
@@ -200,13 +198,6 @@ def _with_json(message: Message, change: Callable[[str], str]) -> Message:
                 changed[key] = change(block[key])
         blocks.append(changed)
     return {**message, "content": blocks}
-
-
-def _with_arguments(message: Message, change: Callable[[Any], Any]) -> Message:
-    changed = []
-    for call in message.get("tool_calls") or ():
-        changed.append({**call, "arguments": change(call.get("arguments"))})
-    return {**message, "tool_calls": changed} if changed else message
 
 
 FORMAT_INVARIANCE = Probe(
