@@ -189,7 +189,7 @@ class CaseMaker:
         if ask is None:
             # Without a call, and not the same for judges that read text and those that do not.
             reads_text = not ready.judges[spec.judge].runs_code
-            return changed(base, spec, derived(base, spec, reads_text=reads_text))
+            return derived(base, spec, reads_text=reads_text)
 
         async def make() -> Case:
             rubrics = tuple(entry for entry in ready.suite.rubrics if spec.test not in entry.skips)

@@ -152,13 +152,13 @@ def probe_arguments(base: Case, spec: CaseSpec) -> tuple[Base, Variant, Random]:
     return seen, variants[spec.variant], Random(seed)  # noqa: S311 - reproducible, not secret
 
 
-def derived(base: Case, spec: CaseSpec, *, reads_text: bool) -> Derived:
-    """What a probe without models makes of a case; raises `NoVerdictCase` where its variant does
-    not apply.
+def derived(base: Case, spec: CaseSpec, *, reads_text: bool) -> Case:
+    """The case of a probe without models; raises `NoVerdictCase` where its variant does not apply,
+    or a judge that `reads_text` sees no change.
     """
     derive = PROBES[spec.test].derive
     assert derive is not None
-    made = derive(*probe_arguments(base, spec))
+    made = changed(base, spec, derive(*probe_arguments(base, spec)))
     if reads_text:
         texts = (render_transcript(case.messages, show_reasoning=True) for case in (made, base))
         if len({*texts}) == 1:
@@ -170,11 +170,10 @@ def changed_again(base: Case, spec: CaseSpec) -> Case | None:
     """The case that a probe made of another one; None where models made it, or the variant is no
     longer there.
     """
-    derive = PROBES[spec.test].derive
-    if derive is None:
+    if PROBES[spec.test].derive is None:
         return None
     try:
-        return changed(base, spec, derive(*probe_arguments(base, spec)))
+        return derived(base, spec, reads_text=False)
     except (NoVerdictCase, KeyError):
         return None
 
