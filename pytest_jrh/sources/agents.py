@@ -94,67 +94,66 @@ def turns_of(items: Iterable[Item]) -> list[Json]:
     """The messages that items make; raises DamagedError, with its path, for one that is not known
     or cannot be read.
     """
-    reader = _Reader()
+    turns: list[Json] = []
+    is_said = False
     for path, item in items:
         with inside(*path):
-            reader.add(item)
-    return reader.turns
+            turn = _turn_of(item)
+        if turn is None:
+            continue
+        goes_on, is_said = is_said, turn["role"] == "assistant" and "name" not in turn
+        if goes_on and is_said:
+            turns[-1]["content"] += turn["content"]
+            turns[-1]["tool_calls"] += turn["tool_calls"]
+        else:
+            turns.append(turn)
+    return turns
 
 
-class _Reader:
-    def __init__(self) -> None:
-        self.turns: list[Json] = []
-        self._open: Json | None = None
+def _turn_of(item: Any) -> Json | None:
+    """The message that an item makes, or its part of one; None where nobody said or did it."""
+    if not isinstance(item, dict):
+        raise DamagedError(received(item, "an object with a type"))
+    kind = item.get("type", "message" if "role" in item else None)
+    if kind not in ITEM_TYPES:
+        expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
+        raise DamagedError(received(kind, expected), path=("type",))
+    if kind == "item_reference":
+        raise DamagedError("refers to an item that is not in the log", LOG_ITEMS)
+    if kind in _NOTHING:
+        return None
+    if kind == "message":
+        return _message(item)
+    if kind == "agent_message":
+        # What another agent said to this one, which came in the user's place.
+        return _message({"role": "user", "content": item.get("content")})
+    if kind in _RESULTS:
+        return _result(item, _RESULTS[kind])
+    content, calls = [], []
+    if kind in _CALLS:
+        calls = [_call(item, *_CALLS[kind])]
+    elif kind in _RUN_BY_PROVIDER:
+        content = [_provider_call(item, *_RUN_BY_PROVIDER[kind])]
+    elif kind == "image_generation_call":
+        media_type = f"image/{item.get('output_format') or 'png'}"
+        url = data_url(media_type, json_text(item.get("result")))
+        content = [block_of("image", url)]
+    else:
+        content = _thought(item)
+    return {"role": "assistant", "content": content, "tool_calls": calls}
 
-    def add(self, item: Any) -> None:
-        """Read one item into the messages so far."""
-        if not isinstance(item, dict):
-            raise DamagedError(received(item, "an object with a type"))
-        kind = item.get("type", "message" if "role" in item else None)
-        if kind not in ITEM_TYPES:
-            expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
-            raise DamagedError(received(kind, expected), path=("type",))
-        if kind == "message":
-            self._add_message(item)
-        elif kind == "agent_message":
-            # What another agent said to this one, which came in the user's place.
-            self._add_message({"role": "user", "content": item.get("content")})
-        elif kind in _CALLS:
-            self._assistant()["tool_calls"].append(_call(item, *_CALLS[kind]))
-        elif kind in _RESULTS:
-            self._open = None
-            self.turns.append(_result(item, _RESULTS[kind]))
-        elif kind in _RUN_BY_PROVIDER:
-            self._assistant()["content"].append(_provider_call(item, *_RUN_BY_PROVIDER[kind]))
-        elif kind == "image_generation_call":
-            media_type = f"image/{item.get('output_format') or 'png'}"
-            url = data_url(media_type, json_text(item.get("result")))
-            self._assistant()["content"].append(block_of("image", url))
-        elif kind in _THOUGHTS:
-            self._assistant()["content"] += _thought(item)
-        elif kind == "item_reference":
-            raise DamagedError("refers to an item that is not in the log", LOG_ITEMS)
 
-    def _add_message(self, item: Json) -> None:
-        role, content = item.get("role"), item.get("content")
-        read_message({"role": role, "content": content})
-        if role != "assistant" or "name" in item:
-            self._open = None
-            if role not in ("tool", "function", "assistant"):
-                item = {"role": role, "content": content, **texts_in(item, ("name",))}
-            # The results of a chat stand among items where a program keeps both, as what one of
-            # several assistants says does.
-            self.turns.append(item)
-            return
-        self._assistant()["content"] += listed_parts(content)
-        self._assistant()["tool_calls"] += item.get("tool_calls") or []
-
-    def _assistant(self) -> Json:
-        """The message of the assistant that goes on, or a new one."""
-        if self._open is None:
-            self._open = {"role": "assistant", "content": [], "tool_calls": []}
-            self.turns.append(self._open)
-        return self._open
+def _message(item: Json) -> Json:
+    role, content = item.get("role"), item.get("content")
+    read_message({"role": role, "content": content})
+    if role == "assistant" and "name" not in item:
+        calls = [*(item.get("tool_calls") or ())]
+        return {"role": role, "content": [*listed_parts(content)], "tool_calls": calls}
+    # The results of a chat stand among items where a program keeps both, as what one of several
+    # assistants says does.
+    if role in ("tool", "function", "assistant"):
+        return item
+    return {"role": role, "content": content, **texts_in(item, ("name",))}
 
 
 def _id_of(item: Json) -> str | None:
