@@ -66,7 +66,7 @@ class ShownTurns:
     where `is_whole` all turns of a case without edits.
 
     `missing` are the positions of those that it did not send, `unknown` the number of those that
-    nobody can tell. `cut` is after how many characters it cut the transcript, where known, else 0.
+    nobody can tell.
     `read` is how many tokens its server read, where that is far fewer than it was sent, else 0.
     """
 
@@ -74,7 +74,6 @@ class ShownTurns:
     missing: tuple[int, ...] = ()
     unknown: int = 0
     is_whole: bool = False
-    cut: int = 0
     read: int = 0
 
 

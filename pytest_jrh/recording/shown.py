@@ -26,8 +26,6 @@ _CONTEXT = 8
 _SURE_PIECE = 25
 # Characters of an argument that is told from others without its name.
 _SURE_ARGUMENT = 4
-# Characters of the beginning of a transcript that is cut: fewer may stand in a prompt by chance.
-_SURE_CUT = 200
 # Of a block, the keys of what is text of its turn, unlike the agent's reasoning.
 _BLOCK_TEXTS = ("text", "arguments", "result")
 # Characters that are searched.
@@ -127,24 +125,7 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     states = {index: search.state_of(index, original) for index, original in turns.items()}
     missing = tuple(index for index, state in states.items() if state == "missing")
     unknown = list(states.values()).count("unknown")
-    cut = _cut_at(transcript, sent.texts) if transcript and missing else 0
-    return replace(shown, missing=missing, unknown=unknown, cut=cut)
-
-
-def _cut_at(transcript: str, texts: Iterable[str]) -> int:
-    """How many characters of the beginning of a transcript were sent, also within JSON; 0 for so
-    few that they may stand in a prompt by chance.
-    """
-
-    def is_sent(part: str) -> bool:
-        ways = {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
-        return any(way in text for text in texts for way in ways)
-
-    if is_sent(transcript[-_SURE_PIECE:]):
-        # Something in the middle was left out.
-        return 0
-    length = _largest_sent(len(transcript), lambda size: is_sent(transcript[:size]))
-    return length if length >= _SURE_CUT else 0
+    return replace(shown, missing=missing, unknown=unknown)
 
 
 def _largest_sent(limit: int, is_sent: Callable[[int], bool]) -> int:

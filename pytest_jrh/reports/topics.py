@@ -324,8 +324,7 @@ class ShownCount:
 
     `cases` are those with a turn that it was not shown. `missed` are all violations that it missed,
     or on a scale all wrong levels, and `missed_unseen` those of `cases`, of which others are
-    `right_by_luck`. `cut` is after how many characters it cut the transcript of all `cases`, or 0.
-    `cut_by_server` are the cases whose prompt its server read only in part.
+    `right_by_luck`. `cut_by_server` are the cases whose prompt its server read only in part.
     """
 
     name: str
@@ -336,7 +335,6 @@ class ShownCount:
     missed: int
     missed_unseen: int
     right_by_luck: int
-    cut: int
     cut_by_server: Sequence[str]
 
 
@@ -346,7 +344,7 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     missed = sum(bool(_missed(result)) for result in results)
     for name, is_whole in (("edited turns", False), ("turns of cases as they are", True)):
         turns = not_shown = unknown = missed_unseen = right_by_luck = 0
-        cases, cut_by_server, cuts = [], [], set()
+        cases, cut_by_server = [], []
         for result in results:
             shown = result.extra.shown
             if shown is None or shown.is_whole != is_whole:
@@ -356,7 +354,6 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
             unknown += shown.unknown
             if shown.missing:
                 cases.append(result.case_id)
-                cuts.add(shown.cut)
                 missed_unseen += bool(_missed(result))
                 right_by_luck += result.outcome == "agree" and not is_whole
             if shown.read:
@@ -370,7 +367,6 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
             missed,
             missed_unseen,
             right_by_luck,
-            cut=cuts.pop() if len(cuts) == 1 else 0,
             cut_by_server=cut_by_server,
         )
         counts.append(count)
@@ -414,8 +410,6 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
                 effects.append(f"{count.right_by_luck:,} right by luck")
             text = f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}"
             text += f" ({', '.join(effects) or counted(len(count.cases), 'case')})"
-            if count.cut:
-                text += f": it cuts at {count.cut:,} characters"
             yield from _unseen_cases(session, f"{text}.", count.cases)
 
 

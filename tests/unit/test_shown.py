@@ -58,7 +58,7 @@ def test_what_judges_leave_out_of_generated_runs_is_said(
         sending = judge(edited, layout, send)
         right = () if sending.holds_edit else (edited.index,)
         turns = shown_turns(edited.case, sending.sent)
-        assert replace(turns, cut=0) == ShownTurns(1, right)
+        assert turns == ShownTurns(1, right)
 
 
 def test_turns_of_a_run_as_it_is_are_counted() -> None:
@@ -119,17 +119,6 @@ def test_a_name_that_the_judge_makes_unreadable_leaves_it_unknown() -> None:
     assert said(case, body.replace("Wojciech Nowak", "[NAME]")) == ShownTurns(1, unknown=1)
     without_end = body.replace("he knows all about it", "[...]")
     assert said(case, without_end).missing == (3,)
-
-
-def test_where_a_transcript_is_cut_is_told_but_not_of_one_without_its_middle() -> None:
-    case = make_case(new_text=TEXT)
-    body = render_transcript(case.messages)
-    assert said(case, f"Judge this: {body[:240]} [cut]") == ShownTurns(1, (3,), cut=240)
-    # An end with a line break, as JSON has it.
-    messages = (*case.messages, {"role": "user", "content": "Thanks."})
-    thanked = replace(case, outcome=replace(case.outcome, messages=messages))
-    end = render_transcript(thanked.messages)[-40:]
-    assert said(thanked, f"{body[:240]} [...] {end}") == ShownTurns(1, (3,))
 
 
 def test_a_secret_in_a_turn_makes_no_difference() -> None:

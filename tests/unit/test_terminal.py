@@ -48,11 +48,11 @@ def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -
     results = []
     for result in judged(misses(9), rubrics=("first", "second", "tone")):
         is_whole = result.label == 0
-        shown = ShownTurns(1, (4,), is_whole=is_whole, cut=3_000)
+        shown = ShownTurns(1, (4,), is_whole=is_whole)
         results.append(replace(result, extra=replace(result.extra, shown=shown)))
     lines = printed(session_of(results), 80)
     assert len(lines) <= MOST_LINES
-    unseen = "(9 of its 9 missed violations, 27 right by luck): it cuts at 3,000 characters."
+    unseen = "(9 of its 9 missed violations, 27 right by luck)."
     assert unseen in " ".join(" ".join(lines).split())
     assert any(line.startswith("! ") and line.endswith("…") for line in lines)
 
