@@ -388,14 +388,6 @@ class BaselineFile:
         if made.kept:
             head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
             done.append(_named(head, made.kept, node))
-        newly_wrong = 0
-        for line in cases.values():
-            old = before.line(line)
-            was_right = old is not None and line.scale.accepts(old.score, line.label)
-            newly_wrong += was_right and line.outcome == "disagree"
-        if newly_wrong:
-            accepted = f"accept {counted(newly_wrong, 'case')} newly wrong"
-            done.append(f"Say so where it is committed, such as: Update the baseline, {accepted}")
         return done
 
 
