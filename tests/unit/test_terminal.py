@@ -50,7 +50,7 @@ def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -
         is_whole = result.label == 0
         shown = ShownTurns(1, (4,), is_whole=is_whole)
         results.append(replace(result, extra=replace(result.extra, shown=shown)))
-    lines = printed(session_of(results), 80)
+    lines = printed(session_of(results), 60)
     assert len(lines) <= MOST_LINES
     unseen = "(9 of its 9 missed violations, 27 right by luck)."
     assert unseen in " ".join(" ".join(lines).split())
