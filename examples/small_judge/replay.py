@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
-import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 
+from pytest_jrh.store.ledger import read_ledger
+
 CONFIG = "examples/small_judge/refund_agent.yml"
+RESULTS = Path("outputs/examples/small_judge/refund_agent/results.jsonl")
 ANSWERED = {"agree", "disagree", "invalid_response"}
 """The outcomes that come of what the model answered.
 
@@ -24,11 +25,10 @@ All others come of a recording that is missing or broken.
 
 def main(arguments: list[str]) -> int:
     """Run the suite and explain its exit code."""
-    with tempfile.TemporaryDirectory() as folder:
-        junit = Path(folder) / "small_judge.xml"
-        options = [f"--jrh-config={CONFIG}", "--tb=no", f"--junitxml={junit}", *arguments]
-        code = subprocess.run([sys.executable, "-m", "pytest", *options], check=False).returncode
-        counts = outcomes(junit) if junit.exists() else Counter()
+    RESULTS.unlink(missing_ok=True)
+    options = [f"--jrh-config={CONFIG}", "--tb=no", *arguments]
+    code = subprocess.run([sys.executable, "-m", "pytest", *options], check=False).returncode
+    counts = outcomes(RESULTS)
     red = int(set(counts) != {"agree"})
     if code != red or not counts or not ANSWERED.issuperset(counts):
         print(
@@ -43,15 +43,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def outcomes(junit: Path) -> Counter[str]:
-    """Count the outcomes of the cases in a JUnit file; a test without one counts as "nothing"."""
-    counts: Counter[str] = Counter()
-    for case in ET.parse(junit).iter("testcase"):
-        values = [
-            one.get("value", "") for one in case.iter("property") if one.get("name") == "outcome"
-        ]
-        counts[values[0] if values else "nothing"] += 1
-    return counts
+def outcomes(results: Path) -> Counter[str]:
+    """Count what the cases came to."""
+    return Counter(stored.result.outcome for stored in read_ledger(results).values())
 
 
 if __name__ == "__main__":

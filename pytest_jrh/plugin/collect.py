@@ -149,7 +149,6 @@ class CaseItem(pytest.Item):
         session = self.config.stash[SESSION]
         result = self.result = session.result(self.spec)
         self.failure = session.failure(result)
-        self._tell(result)
         if result.outcome == "no_case":
             reason = log_line(no_verdict_text(result.why))
             raise pytest.skip.Exception(reason, _use_item_location=True)
@@ -169,29 +168,6 @@ class CaseItem(pytest.Item):
             # Where `--runxfail` asks for failures, pytest makes this do nothing.
             pytest.xfail(log_line(reason))
         raise Disagreement(result)
-
-    def _tell(self, result: CaseResult) -> None:
-        """Set the case's figures for JUnit and other reports, in place of an earlier attempt's."""
-        spending, said = result.spending.all, result.scale.said
-        properties: dict[str, object] = {
-            "expected": said(result.label),
-            "score": said(result.score),
-            "outcome": result.outcome,
-            "rubric": result.spec.rubric_id,
-            "tokens": spending.usage.total,
-            "cost": round(spending.cost, 6),
-        }
-        if result.repeated:
-            properties["repeats"] = len(result.complete_scores)
-            properties["scores"] = " ".join(str(said(score)) for score in result.complete_scores)
-            properties["flickers"] = "true" if result.flickers else "false"
-        if result.spec.derived:
-            properties["variant"] = result.spec.variant
-            properties["base"] = result.spec.base
-            properties["base_score"] = said(result.base_score)
-        self.user_properties[:] = [
-            (name, "" if value is None else value) for name, value in properties.items()
-        ]
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None

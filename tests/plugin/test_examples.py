@@ -18,7 +18,7 @@ import pytest
 from examples.conversations import from_log
 from examples.probes import shop
 from examples.probes.judges import PLANTED
-from examples.small_judge.replay import outcomes
+from examples.small_judge.replay import RESULTS, outcomes
 from pytest_jrh.cases.probes import PROBES
 from tests.plugin.recorded import run_pytest
 
@@ -74,11 +74,9 @@ def test_the_service_is_asked_anew_as_its_readme_says(project: Path) -> None:
 def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_than_chance(
     project: Path,
 ) -> None:
-    done = run_pytest(
-        project, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no", "--junitxml=small.xml"
-    )
+    done = run_pytest(project, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    assert outcomes(project / "small.xml") == {"agree": 32, "disagree": 22}
+    assert outcomes(project / RESULTS) == {"agree": 32, "disagree": 22}
     assert "also unclear: the judge is not shown to be better than chance" in "\n".join(done.lines)
     assert any("  0 calls, " in line for line in done.lines)
 

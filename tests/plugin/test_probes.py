@@ -8,7 +8,6 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -110,7 +109,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Probed:
 @pytest.fixture(scope="module")
 def replayed(recorded: Probed) -> Probed:
     """The suites after a replay."""
-    done = run_pytest(recorded.probed.folder, *recorded.options, "-v", "--junitxml=j.xml")
+    done = run_pytest(recorded.probed.folder, *recorded.options, "-v")
     assert "1 failed, 33 passed" in done.stdout
     assert "0 calls" in done.stdout
     return recorded
@@ -153,17 +152,6 @@ def test_all_figures_of_probes_are_apart(replayed: Probed) -> None:
     ]
     made = lines(replayed.probed.folder / MADE / "agent_perturbations.jsonl")
     assert {record["test"] for record in made} == {"agent_perturbation", "agent_positives"}
-    [case] = [
-        each
-        for each in ElementTree.parse(replayed.probed.folder / "j.xml").iter("testcase")
-        if each.get("name") == "run-2[e1-json_layout]" and list(each.iter("failure"))
-    ]
-    said = {each.get("name"): each.get("value") for each in case.iter("property")}
-    assert (said["variant"], said["base"], said["base_score"]) == (
-        "json_layout",
-        "agent_perturbation",
-        "1",
-    )
 
 
 def test_a_base_case_without_a_right_verdict_passes_on_why_and_other_results_are_kept(
