@@ -4,7 +4,6 @@ table, labels in one of them, and a judge prompt with placeholders of its own.
 
 from __future__ import annotations
 
-import json
 import re
 from argparse import Namespace
 from typing import Any
@@ -92,9 +91,9 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
     return meanings, f"label in {column} ({sum(map(bool, labels)):,} of {answers}): {meant}"
 
 
-def judge_prompt(options: Namespace, meanings: Fields) -> tuple[dict[str, str], list[str]]:
-    """What the files say of a prompt: it, with our names for its placeholders, and the lines of the
-    config by which its verdict is read; and what to say of both. `meanings` are those of labels.
+def judge_prompt(options: Namespace, meanings: Fields) -> tuple[Json, list[str]]:
+    """What the files say of a prompt: it, with our names for its placeholders, and how its verdict
+    is read; and what to say of it. `meanings` are those of labels.
 
     Raises `InputError` for placeholders that are no part of an answer, and where nothing says how
     the verdict is read.
@@ -126,10 +125,7 @@ def judge_prompt(options: Namespace, meanings: Fields) -> tuple[dict[str, str], 
     about = [f"The prompt is {file}: {', '.join(said)}."]
     if "rubric" not in names.values():
         about.append("It names no rubric: it judges by its own words alone.")
-    keys = _verdict_keys(text, options, meanings)
-    if keys:
-        about.append(f"Its verdict is read from the text of an answer:{keys}")
-    return {"own_prompt": text, "verdict": keys}, about
+    return {"own_prompt": text, **_verdict_values(text, options, meanings)}, about
 
 
 def _variable(name: str, options: Namespace) -> str:
@@ -141,15 +137,15 @@ def _variable(name: str, options: Namespace) -> str:
     return known_name(name) or "".join({word} & JUDGE.variables)
 
 
-def _verdict_keys(text: str, options: Namespace, meanings: Fields) -> str:
-    """The lines of the judge's section by which the verdict is found in an answer; none where the
-    prompt asks for our JSON.
+def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
+    """How the verdict is found in the text of an answer; nothing where the prompt asks for our
+    JSON.
     """
     scale = numbered(*options.scale) if options.scale else BINARY
     pattern = options.verdict
     words = {*re.findall(r"\w+", text.casefold())}
     if not pattern and {"score", "reasoning", "json"} <= words:
-        return ""
+        return {}
     scores = {str(score): score for score in scale.scores}
     if not scale.is_ordered:
         scores = {}
@@ -177,8 +173,4 @@ def _verdict_keys(text: str, options: Namespace, meanings: Fields) -> str:
         # The last line, alone or behind a name and a colon.
         ends = "|".join(map(re.escape, scores))
         pattern = rf"(?im)^[^\w\n]*(?:\w[\w ]*[:=]\W*)?({ends})\W*\Z"
-    quoted = pattern.replace("'", "''")
-    keys = f"\n  verdict: '{quoted}'"
-    if not scale.is_ordered:
-        keys += f"\n  score_map: {json.dumps(scores, ensure_ascii=False)}"
-    return keys
+    return {"pattern": pattern, "score_map": {} if scale.is_ordered else scores}

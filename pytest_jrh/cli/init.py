@@ -177,7 +177,7 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64
-_MOST_FIELDS = 6
+_MOST_COPIES = 6
 _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
     "*.yaml linguist-generated\n"
@@ -252,8 +252,6 @@ def start_suite(options: Namespace) -> int:
     for to, source in sources.items():
         if os.path.realpath(folder / to) != os.path.realpath(source):
             copies[to] = source
-    if copies:
-        about.append(f"From now on the suite reads its copies: {listed(copies, _MOST_FIELDS)}.")
     if not options.force:
         _refuse_existing(folder, [*texts, *copies], {*_schemas(_CONFIGS), attributes})
     contents: dict[str, bytes | str] = {**texts}
@@ -270,6 +268,7 @@ def start_suite(options: Namespace) -> int:
         kept_files=kept_files,
         label_count=labels and counted(len(labels), "label"),
         about=[*filter(None, about)],
+        copies=listed(copies, _MOST_COPIES),
         judge_file=judge_file,
         gate=next(iter(gate)).partition("/")[0],
     )
