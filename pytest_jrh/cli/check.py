@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import fields, replace
@@ -18,7 +19,7 @@ from pytest_jrh.config.options import REPORT_SUFFIXES
 from pytest_jrh.core.documents import Json, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ONES
-from pytest_jrh.core.text import all_wrapped, counted, log_line, one_line
+from pytest_jrh.core.text import all_wrapped, counted, log_line, nearest, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -338,12 +339,27 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
         if len(classes) == 2:  # noqa: PLR2004 - two
             line += "; --map WORD=violated and WORD=satisfied where one of them is the violation"
         yield line
-    labels = {*verdicts.label.names}
-    answers = {*chain.from_iterable(verdicts.answers.names)}
-    alone = [one_line(of.word) for of in classes if of.answer in answers - labels]
-    if alone and None not in labels:
-        yield f"no label is {listed(alone)}; --map WORD= counts a word as no verdict"
-    if NOT_APPLICABLE in labels | answers:
+    said: dict[str, set[int | None]] = {
+        "label": {*verdicts.label.names},
+        "verdict": {*chain(*verdicts.answers.names)},
+    }
+    is_labelled = None not in said["label"]
+    for case in checked.table.cases.values() if classes else ():
+        said["label"].update(case.votes.values())
+    for noun, other in (("label", "verdict"), ("verdict", "label")):
+        alone = [of.word for of in classes if of.answer in said[other] - said[noun]]
+        known = [of.word for of in classes if of.answer in said[noun]]
+        ways = []
+        for word in alone:
+            if match := nearest(word, known):
+                ways.append(f"--map {shlex.quote(one_line(f'{word}={match}'))}")
+        line = f"no {noun} is {listed(map(one_line, alone))}; "
+        if ways:
+            yield f"{line}{listed(ways)} where that is meant; --map WORD= counts it as no {other}"
+        elif noun == "label" and alone and is_labelled:
+            # A class that a judge never gives is in its figures.
+            yield f"{line}--map WORD= counts a word as no verdict"
+    if NOT_APPLICABLE in said["label"] | said["verdict"]:
         yield f"{NO_SUCH} is an answer, right or wrong; --map {NO_SUCH}= counts it as missing"
 
 

@@ -146,6 +146,20 @@ def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixt
     assert "classes: tie, first, oops" in capsys.readouterr().out
 
 
+def test_a_class_of_one_side_alone_that_may_be_misspelled_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = "first,first,first\nfisrt,first,first\nsecond,second,scond\ntie,tie,Tie.\n"
+    lines += "second,second,second\ntie,tie,tie\n"
+    rows = [f"{case},{line}" for case, line in enumerate(lines.splitlines())]
+    Path("t.csv").write_text("case,human,bo,verdict\n" + "\n".join(rows), "utf-8")
+    classes = "--classes=first,fisrt,second,scond,tie,Tie."
+    assert main(["check", "t.csv", "--label=human", "--label=bo", classes]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "no label is scond, Tie.; --map scond=second, --map Tie.=tie where that is" in printed
+    assert "no verdict is fisrt; --map fisrt=first where that is meant" in printed
+
+
 THREE = ("violated", "satisfied", "n/a")
 
 
