@@ -284,14 +284,12 @@ class _Making:
 
     def _omit(self, step: PlanStep, act: Act) -> None:
         """Leave a call out, without a model: with its turn, where it is the turn's only call."""
-        message, end = self.work.messages[act.turn], act.results[0] + 1
-        before = self.work.messages[act.turn : end]
+        before = self.work.messages[act.turn : act.results[0] + 1]
         after: Transcript = ()
-        calls = list(message["tool_calls"])
+        calls = [*before[0]["tool_calls"]]
         if len(calls) > 1:
             del calls[act.number]
-            others = before[1 : act.results[0] - act.turn]
-            after = ({**message, "tool_calls": calls}, *others)
+            after = ({**before[0], "tool_calls": calls}, *before[1:-1])
         reason = f"the call of {act.name} is left out"
         self.work.splice(step, before, after, acts_text, reason=reason)
 
@@ -299,8 +297,8 @@ class _Making:
         """Have the editor write the arguments and the result of a call anew; False where an edit
         that follows leaves them as they are.
         """
-        messages = self.work.messages
-        message, result = messages[act.turn], messages[act.results[0]]
+        before = self.work.messages[act.turn : act.results[0] + 1]
+        message, result = before[0], before[-1]
         shown_message = message
         if [call.get("function") for call in message["tool_calls"]].count(act.name) > 1:
             # Of two calls of the tool an editor could not tell which one it is to rewrite.
@@ -316,7 +314,6 @@ class _Making:
         if draft.words.strip() not in ("", message_text(message).strip()):
             changed, dropped = replace_text({**message, "tool_calls": calls}, draft.words)
         new_result = self._result(draft, tool, result, act.results[0])
-        before = messages[act.turn : act.results[0] + 1]
         after = (changed, *before[1:-1], new_result)
         if acts_text((changed, new_result)) == acts_text((message, result)):
             if follows:
