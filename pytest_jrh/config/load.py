@@ -44,7 +44,7 @@ from pytest_jrh.core.scales import Mode, Said
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JudgeEntry, judge_entries, kind_of, misplaced_keys
-from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.judges.judge import PROMPT, JudgeSettings
 
 # Text even where YAML reads a number: names and time stamps.
 _AS_WRITTEN = (
@@ -237,12 +237,12 @@ def _judges(
                 names.add("random")
             section = _filled(section, entry.base, names)
         section = _filled(section, config.models, ModelDefaults.model_fields)
-        model = config.rand.judge_model if kind.asks_model else None
+        model = config.rand.judge_model if kind is PROMPT else None
         key = entry.place_of("prompt_path")
         prompt_file = places.file(key, entry.prompt_path, "the prompt file")
         stage = _stage(JUDGE.name, section, prompt_file, model)
         # One that runs code is sent no images.
-        values: Json = {"images": section.images if kind.keys is None else None}
+        values: Json = {"images": section.images if kind is PROMPT else None}
         if entry.code_file is not None:
             function = getattr(entry.section, kind.key).removeprefix(entry.code_file)
             code = places.file((*entry.place, kind.key), entry.code_file, "the judge's file")
@@ -341,7 +341,7 @@ def _check_judges(
             message = f"duplicate name {shown(entry.name)}; judge names must be unique"
             yield Mistake((*entry.place, "name"), message)
         names.add(entry.name)
-        if kind.asks_model and not judge.stage.model:
+        if kind is PROMPT and not judge.stage.model:
             message = f"no model for the judge; set {converted.name(_JUDGES_MODEL)}"
             yield Mistake(_JUDGES_MODEL, message)
         for key in ("score_map", "verdict"):

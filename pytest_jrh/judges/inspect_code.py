@@ -217,7 +217,6 @@ INSPECT_SCORER = JudgeKind(
     key=_SCORER,
     build=_build_scorer,
     keys=ScorerKeys,
-    asks_model=False,
     one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
     notes=(
         "args: {partial_credit: false}          # what the scorer is made with",

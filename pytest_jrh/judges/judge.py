@@ -223,17 +223,16 @@ class JudgeKind:
     """A kind of judge: its keys in a judge's section of a config, and how one is built.
 
     A judge is of this kind where the key named `key` is set; `keys` are that key and those that go
-    with it, None where it needs none beside those of every judge. Without `asks_model` its section
-    need name no model. `build` takes the settings, the suite's mode and its instruction, the note
-    to the judge; it raises `InputError` for settings that cannot be used. `notes` are the lines
-    about its other keys in the config of a new suite. `one_rubric` says why it cannot be asked
-    about several rubrics together; empty where it can.
+    with it, None where it needs none beside those of every judge. `build` takes the
+    settings, the suite's mode and its instruction, the note to the judge; it raises `InputError`
+    for settings that cannot be used. `notes` are the lines about its other keys in the config of a
+    new suite. `one_rubric` says why it cannot be asked about several rubrics together; empty where
+    it can.
     """
 
     key: str
     build: Callable[[JudgeSettings, Mode, str], SuiteJudge]
     keys: type[ConfigSection] | None = None
-    asks_model: bool = True
     notes: tuple[str, ...] = ()
     one_rubric: str = ""
 

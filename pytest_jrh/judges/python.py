@@ -191,6 +191,5 @@ PYTHON = JudgeKind(
     key=_KEY,
     build=_build,
     keys=PythonKeys,
-    asks_model=False,
     notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
 )

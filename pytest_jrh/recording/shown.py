@@ -117,9 +117,9 @@ def _sent_turns(case: Case, sent: SentTexts) -> ShownTurns:
     for text in sent.texts if is_sure else ():
         if all(part in text for part in parts):
             return shown
-    transcript = "" if has_media else render_transcript(case.messages)
-    for text in sent.texts if transcript else ():
-        if transcript in text:
+    if not has_media:
+        transcript = render_transcript(case.messages)
+        if any(transcript in text for text in sent.texts):
             return shown
     search = _Search(case, sent)
     states = {index: search.state_of(index, original) for index, original in turns.items()}

@@ -379,9 +379,8 @@ class BaselineFile:
         if not made.baseline.cases:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
         atomic_write(self.path, render(made.baseline, redactor))
-        cases = made.baseline.cases
         done = [
-            f"The baseline {self.name} now holds {counted(len(cases), 'case')}: "
+            f"The baseline {self.name} now holds {counted(len(made.baseline.cases), 'case')}: "
             f"{len(made.added):,} added, {len(made.changed):,} changed, "
             f"{len(made.removed):,} removed."
         ]
