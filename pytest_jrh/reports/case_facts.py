@@ -434,8 +434,14 @@ def disagreement_text(
     heading = f"rubric: {one_line(rubric.id)}"
     if rubric.file:
         heading += f" ({_shown(Path(rubric.file))}:{rubric.line})"
-    lines += ["", heading, *_prose(rubric.instructions)]
-    lines += ["", *_label(case, giver), *_verdicts(case, result), ""]
+    lines += ["", heading, *_prose(rubric.instructions), ""]
+    assert case.expected is not None
+    why = label_reason(case)
+    expected = f"expected: {case.scale.meant(case.expected)}, by its label ({giver})"
+    lines.append(f"{expected}:" if why else expected)
+    if case.reworded:
+        lines += wrapped(_REWORDED, WIDTH, INDENT)
+    lines += [*_prose(why), *_verdicts(case, result), ""]
     spec = case.spec
     if spec.variant:
         gave = scores_text(result.base_score, result.base_scores, result.scale)
@@ -472,17 +478,6 @@ def _first_lines(result: CaseResult, scale: Scale) -> list[str]:
     if not_shown := not_shown_text(result):
         lines += wrapped(f"The judge was {not_shown}.", WIDTH)
     return lines
-
-
-def _label(case: Case, giver: str) -> list[str]:
-    """What is right, what that rests on, and why."""
-    assert case.expected is not None
-    why = label_reason(case)
-    expected = f"expected: {case.scale.meant(case.expected)}, by its label ({giver})"
-    lines = [f"{expected}:" if why else expected]
-    if case.reworded:
-        lines += wrapped(_REWORDED, WIDTH, INDENT)
-    return [*lines, *_prose(why)]
 
 
 def _verdicts(case: Case, result: CaseResult) -> list[str]:

@@ -6,7 +6,7 @@ disputed, and how the labels of a table without verdicts are spread.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_jrh.core import grouped_by
 from pytest_jrh.core.documents import listed
@@ -116,23 +116,6 @@ def _of_suite(session: Session, suite: str) -> list[CaseResult]:
     return [result for result in session.made_results if result.suite == suite]
 
 
-def _basis_text(counts: Mapping[str, int], grounds: Grounds) -> str:
-    """What the labels rest on; empty where no case was made."""
-    texts = {
-        "made": f"by {grounds.verifier or 'the verifier'}",
-        "people": "by people",
-        "program": "by a program",
-        "column": f"of column {one_line(grounds.column)}",
-        "unconfirmed": "unverified",
-        "altered": "changed on the disk since",
-    }
-    if grounds.shared_models:
-        texts["made"] = "by the judge's model"
-    if grounds.annotators:
-        texts["people"] += f" ({listed(grounds.annotators)})"
-    return ", ".join(f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key])
-
-
 def wrong_labels(session: Session, suite: str) -> list[Cases]:
     """The labels that people found wrong, with whose they are and who said so."""
     remarks = {}
@@ -153,9 +136,22 @@ def labels_line(session: Session) -> Iterator[Line]:
         if session.is_table:
             given_by = "column" if grounds.column else "people"
             counts[given_by] = len(session.verdicts.judged.places("made"))
-        text, wrong = _basis_text(counts, grounds), len(wrongly_labelled(results, grounds))
-        if not text:
+        texts = {
+            "made": f"by {grounds.verifier or 'the verifier'}",
+            "people": "by people",
+            "program": "by a program",
+            "column": f"of column {one_line(grounds.column)}",
+            "unconfirmed": "unverified",
+            "altered": "changed on the disk since",
+        }
+        if grounds.shared_models:
+            texts["made"] = "by the judge's model"
+        if grounds.annotators:
+            texts["people"] += f" ({listed(grounds.annotators)})"
+        bases = [f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key]]
+        if not bases:
             continue
+        text, wrong = ", ".join(bases), len(wrongly_labelled(results, grounds))
         is_checked_enough = counts["blind"] >= FEWEST_LABELS
         if counts["blind"]:
             needed = "" if is_checked_enough else f" ({FEWEST_LABELS} needed)"

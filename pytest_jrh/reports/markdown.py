@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_jrh.core.diffs import Piece, near_changes
+from pytest_jrh.core.files import encoded
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.text import (
     ELLIPSIS,
@@ -101,11 +102,11 @@ class MarkdownReport(Report):
             )
         text = "".join(f"{part}\n" for part in open_parts)
         opening, closing = f"<details><summary>{FOLD}</summary>\n\n", "\n</details>\n"
-        room = LIMIT - _RESERVED - _size(text + opening + closing)
+        room = LIMIT - _RESERVED - len(encoded(text + opening + closing))
         fold_parts = []
         left_out = 0
         for part in markdown_parts([*folded, *summary.details]):
-            room -= _size(part) + 1
+            room -= len(encoded(part)) + 1
             if room < 0:
                 left_out += 1
             else:
@@ -115,10 +116,6 @@ class MarkdownReport(Report):
         if left_out:
             text += _CUT.format(lines=counted(left_out, "line"))
         return session.redactor.text(text)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
 
 
 def _worst(block: ReadFirst, session: Session) -> Iterator[str]:

@@ -190,27 +190,20 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> 
                 value = scores_of_labels.get(1, 0.0)
         case _:
             try:
-                value = _of_scikit_learn(name, expected, answers)
+                import sklearn.metrics
+
+                function, options = getattr(sklearn.metrics, name), {}
+                has_average = "average" in inspect.signature(function).parameters
+                if has_average and not {*expected, *answers} <= {0, 1}:
+                    options["average"] = "macro"
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    value = float(function(expected, answers, **options))
             except (ImportError, AttributeError, ValueError) as error:
                 return Estimate(why=f"{name} cannot be computed from these verdicts: {error}")
     if not math.isfinite(value):
         return Estimate(why=f"{name} is not defined for these verdicts")
     return Estimate(value)
-
-
-def _of_scikit_learn(name: str, expected: Sequence[int], scores: Sequence[int]) -> float:
-    import sklearn.metrics
-
-    function = getattr(sklearn.metrics, name)
-    options = {}
-    if not {*expected, *scores} <= {0, 1} and "average" in inspect.signature(function).parameters:
-        options["average"] = "macro"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return float(function(list(expected), list(scores), **options))
-
-
-SYNTHETIC_NAME = "synthetic_"
 
 
 def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs) -> None:
@@ -252,7 +245,7 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
             of_result = clean(result_row(result, row, rubric))
             rows.setdefault((spec.test, result.judge), []).append(of_result)
     for table in tables or [UNNAMED_BASE]:
-        path = suite.results_dir / f"{SYNTHETIC_NAME}{table}.csv"
+        path = suite.results_dir / f"synthetic_{table}.csv"
         outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, synthetic.get(table, ())))
     names = judge_file_names(suite)
     for test in suite.tests:

@@ -180,8 +180,15 @@ def left_out_blocks(session: Session) -> list[Block]:
             parts.append(f"{number:,} {text}")
     if not parts:
         return []
-    if reasons := _why_no_case(session):
-        parts[0] += f" ({reasons})"
+    # Why cases could not be made, those of one kind counted together.
+    kinds: Counter[str] = Counter()
+    for result in session.cases:
+        if result.outcome == "no_case":
+            kind = result.why.kind
+            kinds[SKIPS[kind].happened if kind in SKIPS else one_line(result.why.detail)] += 1
+    if kinds:
+        reasons = [f"{number:,} {kind}" for kind, number in kinds.most_common()]
+        parts[0] += f" ({listed(reasons, _MOST_REASONS)})"
     weight: Weight = "warning" if "unscored" in parts[-1] else ""
     return [Sentence(f"left out: {', '.join(parts)}", weight)]
 
@@ -192,16 +199,6 @@ _LEFT_OUT = {
     "generated": "not to be judged",
     "unlabelled": "judged without a label",
 }
-
-
-def _why_no_case(session: Session) -> str:
-    """Why cases could not be made, those of one kind counted together, most first."""
-    kinds: Counter[str] = Counter()
-    for result in session.cases:
-        if result.outcome == "no_case":
-            kind = result.why.kind
-            kinds[SKIPS[kind].happened if kind in SKIPS else one_line(result.why.detail)] += 1
-    return listed((f"{number:,} {kind}" for kind, number in kinds.most_common()), _MOST_REASONS)
 
 
 def panel_blocks(session: Session) -> Iterator[Block]:
