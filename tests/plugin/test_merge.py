@@ -212,7 +212,7 @@ def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, merge: Me
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
     mistakes: list[tuple[dict[str, object], str]] = [
-        ({"label": "fine"}, "label: not a case result: input should be a valid integer"),
+        ({"label": "fine"}, "not a case result: scores and label must be on offer"),
         ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
     ]
     for values, told in mistakes:
