@@ -212,10 +212,9 @@ def test_the_terminal_shows_escapes_and_github_reads_no_command(recorded: Record
     assert "<script>alert('x')</script>" in printed
     # The runner trims a line before it looks for a command, and looks for the older kind anywhere
     # in it.
-    [command] = [
-        line for line in printed.splitlines() if line.strip().startswith("::") or "##[" in line
-    ]
-    assert command.split("::", 2)[1].startswith("error title=FAIL%3A ")
+    for line in printed.splitlines():
+        assert not line.strip().startswith("::")
+        assert "##[" not in line
     assert "\\x3a:error file=x,line=1::owned" in printed
     assert "not confirmed: the verifier says satisfied: #\\x23[error]owned <script>" in printed
 

@@ -39,14 +39,12 @@ def comment(shell: Shell, of: str = CONFIG, name: str = "judge") -> Ran:
     return shell.run(ACTION, COMMENT, NUMBER="5", COMMIT=COMMIT, MARKER=marker)
 
 
-def test_a_pull_request_has_an_annotation_and_a_comment(shell: Shell) -> None:
+def test_a_pull_request_has_a_comment(shell: Shell) -> None:
     for name in ("inputs", "examples/prompt_change"):
         shutil.copytree(ROOT / name, shell.folder / name)
     shutil.copy(ROOT / LAX, shell.folder / CONFIG)
     replay = shell.test_suite(REPLAY)
     assert replay.code == pytest.ExitCode.TESTS_FAILED
-    [annotation] = [line for line in replay.printed.splitlines() if line.startswith("::")]
-    assert annotation.startswith("::error file=examples/prompt_change/judge.md,line=")
     assert comment(shell).code == 0
     [text] = comments(shell)
     assert text.startswith(f"<!-- pytest-jrh: judge, {CONFIG} -->\n{COMMIT}\n\n")
