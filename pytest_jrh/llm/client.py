@@ -17,7 +17,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, TypeAlias
 
@@ -113,12 +113,12 @@ class LiteLLMExchange:
     `stops` says so. Use it from one event loop only.
     """
 
-    limit: int
-    retry: RetryPolicy
-    redact: Callable[[str], str]
-    pace: Pace
-    stops: EarlyStop
-    ledger: Ledger
+    limit: int = 10
+    retry: RetryPolicy = RetryPolicy()
+    redact: Callable[[str], str] = str
+    pace: Pace = field(default_factory=Pace)
+    stops: EarlyStop = field(default_factory=EarlyStop)
+    ledger: Ledger = field(default_factory=lambda: Ledger(None))
 
     def __post_init__(self) -> None:
         self._stopping = asyncio.Event()
