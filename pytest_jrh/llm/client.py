@@ -114,7 +114,7 @@ class LiteLLMExchange:
     """
 
     limit: int = 10
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     redact: Callable[[str], str] = str
     pace: Pace = field(default_factory=Pace)
     stops: EarlyStop = field(default_factory=EarlyStop)
