@@ -89,16 +89,15 @@ def _masses(labelled: Verdicts, unseen: float) -> tuple[list[_Cell], Floats]:
     masses: dict[_Cell, Floats] = {}
     for (stratum,), rows in labelled.places("weight").items():
         kinds = labelled.where(rows).kinds("scale", "label", "score")
-        may_be = rng.gamma(unseen, size=(2, _DRAWS))
         drawn: dict[_Cell, Floats] = dict.fromkeys(kinds.names, np.zeros(1 + _DRAWS))
         for number, cell in enumerate(kinds.names):
             of_kind = rows[kinds.codes == number]
             draws = of_clusters[:, clusters[of_kind]].sum(axis=1)
             drawn[cell] = drawn[cell] + [len(of_kind), *draws]
-            for labels, share in zip(_labels(cell), may_be, strict=True):
+            for labels in _labels(cell):
+                part = unseen * len(of_kind) / (len(rows) * len(labels))
                 for label in labels:
-                    other = (cell[0], label, cell[2])
-                    more = share * len(of_kind) / (len(rows) * len(labels))
+                    other, more = (cell[0], label, cell[2]), rng.gamma(part, size=_DRAWS)
                     drawn[other] = drawn.get(other, 0) + np.array([0, *more])
         # Labels of other rubrics are of the stratum, too.
         total = sum(drawn.values()) + rng.gamma(stratum.labels - len(rows), size=1 + _DRAWS)
