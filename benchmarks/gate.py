@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.results import CaseResult, most_frequent
-from pytest_jrh.core.scales import BINARY, Scale, classed, numbered
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import BINARY, Scale, classed, most_frequent, numbered
 from pytest_jrh.core.skips import Outcome
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.changes import is_better, set_changes

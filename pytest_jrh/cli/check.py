@@ -35,6 +35,7 @@ _COLUMNS = {
     "repeat": "tells apart the rows of a judge that judged a case more than once",
     "judge": "names the judge of a row, where each judge has rows of its own",
     "annotator": "names who gave the label of a row, where each person has rows of their own",
+    "order": "with --pairs: tells the rows that show the two answers the other way round",
     "settled": "has labels that win over what people say",
 }
 _OF_SEVERAL = {
@@ -121,6 +122,8 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         help="the answers, where they are words or numbers without an order, such as "
         "first,second,tie (words that are the same in labels and verdicts need none)",
     )
+    pairs = "labels and verdicts say which of two answers is better: first, second or tie, a or b"
+    numbers.add_argument("--pairs", action="store_true", help=pairs)
     of_scale = "the scores of an ordinal scale, such as 1-5"
     numbers.add_argument("--scale", metavar="LOW-HIGH", type=scale, help=of_scale)
     check.add_argument(
@@ -189,7 +192,7 @@ def _settings(options: argparse.Namespace) -> Json:
 
     values = vars(options)
     needs = dict.fromkeys(("max-drop", *_OF_BASELINE), "baseline")
-    needs |= {"error": "threshold", "within": "scale"}
+    needs |= {"error": "threshold", "within": "scale", "order": "pairs"}
     for name, needed in needs.items():
         if name.replace("-", "_") in values and values.get(needed, "") == "":
             raise InputError(f"has no meaning without --{needed}", key=f"--{name}")
@@ -335,7 +338,8 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
     verdicts, scale = checked.session.verdicts, checked.table.values.scale
     classes = [of for of in scale.classes if not of.figure and of.answer != NOT_APPLICABLE]
     if classes:
-        line = f"classes: {', '.join(one_line(of.word) for of in classes)}"
+        of_pairs = "pairs, of which an answer is better" if scale.orders else "classes"
+        line = f"{of_pairs}: {', '.join(one_line(of.word) for of in classes)}"
         if len(classes) == 2:  # noqa: PLR2004 - two
             line += "; --map WORD=violated and WORD=satisfied where one of them is the violation"
         yield line

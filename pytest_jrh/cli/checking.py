@@ -20,9 +20,9 @@ from pytest_jrh.core.documents import Fields, Json, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.results import CaseResult, Extra, most_frequent
+from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.runs import LabelSource, Message, Rubric
-from pytest_jrh.core.scales import BINARY, numbered
+from pytest_jrh.core.scales import BINARY, PLACES, numbered, paired
 from pytest_jrh.core.skips import Outcome, Why
 from pytest_jrh.core.text import ELLIPSIS, same_lines
 from pytest_jrh.core.values import as_word
@@ -44,6 +44,7 @@ from pytest_jrh.sources.columns import (
     table_slices,
     texts_of_row,
 )
+from pytest_jrh.sources.pairs import orders_of, placed, systems_of
 from pytest_jrh.sources.tables import read_table, table_of, with_named
 from pytest_jrh.sources.verdicts import (
     TableCase,
@@ -80,17 +81,19 @@ class CheckSettings:
 
     The first name columns, `label` and `verdict` one or several, one a person and one a judge;
     `annotator` is who gave the label of a row, and `settled` a label that wins. `labels` is the
-    file with what people said, where that is another one. `map` gives scores for words, `one` says
-    what 1 means (`ONES`), of all columns or by their names, whatever these say, and `scale` is the
-    lowest and the highest score of levels, None without any; `classes` are answers without an
-    order. Of levels a verdict may be `within` so many off and is still right. From a `threshold` on
-    a verdict, a number from 0 to 1, is a 1; `error` is how much may be wrong of what a judge
+    file with what people said, where that is another one. `map` gives scores for words, `one`
+    says what 1 means (`ONES`), of all columns or by their names, whatever these say, and
+    `scale` is the lowest and the highest score of levels, None without any; `classes` are
+    answers without an order; of `pairs` they say which of two answers is better, by its place
+    in a row, and the column `order` tells the rows that show the two the other way round. Of
+    levels a verdict may be `within` so many off and is still right. From a `threshold` on a
+    verdict, a number from 0 to 1, is a 1; `error` is how much may be wrong of what a judge
     decides alone. `baseline` is a column, a judge of a table in long form, or a file; empty for
     none, and then the others decide nothing. What is UNCLEAR passes or fails as `unclear` says;
-    where it says nothing, what is unclear about a change fails. `common` compares the cases alone
-    that both have; `same_judge` says that the baseline is of the same judge, whatever it is called.
-    `by` is one or several columns, such as a category, for each of whose values figures are shown;
-    with `gate_by` these slices decide, too.
+    where it says nothing, what is unclear about a change fails. `common` compares the cases
+    alone that both have; `same_judge` says that the baseline is of the same judge, whatever it
+    is called. `by` is one or several columns, such as a category, for each of whose values
+    figures are shown; with `gate_by` these slices decide, too.
     """
 
     label: str | Sequence[str] = ""
@@ -107,6 +110,8 @@ class CheckSettings:
     one: str | Mapping[str, str] = ""
     scale: tuple[int, int] | None = None
     classes: Sequence[str] = ()
+    pairs: bool = False
+    order: str = ""
     within: int | None = None
     threshold: float | None = None
     error: float = ERROR
@@ -247,11 +252,17 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     scale = BINARY if any(how.ones.values()) else None
     if how.scale:
         scale = numbered(*how.scale, how.within)
-    if how.threshold is None:
+    orders = orders_of(table, columns.order) if columns.order else None
+    if how.pairs:
+        scale = paired(len(PLACES) if orders else 1)
+    elif how.threshold is None:
         scale = table_scale(every_columns, mapping, how.classes, scale)
     values = Values(mapping, scale or BINARY, how.ones, how.threshold)
-    checked = cases_of(table, columns, values)
+    if how.pairs:
+        columns = placed(table, columns, values, orders)
+    checked = cases_of(table, columns, values, orders.swapped if orders else ())
     checked.changed = changed
+    checked.systems = systems_of(table, orders) if how.pairs else ()
     if labels is not None:
         labelled = cases_of(labels, label_columns, values)
         if stand_for := weigh(labelled, checked):
@@ -538,7 +549,7 @@ class TableResults(Sequence[CaseResult]):
             made_id = f"{head}{node_part(run)}[{of_case}]"
             its_id = f"{made_id[:-1]}{of_judge}]" if of_judge else made_id
             repeats = case.scores(judge)
-            score = most_frequent(repeats)
+            score = scale.settled(repeats)
             outcome: Outcome = "agree" if scale.accepts(score, case.label) else "disagree"
             if not repeats:
                 outcome = "invalid_response"
@@ -570,6 +581,7 @@ class TableResults(Sequence[CaseResult]):
                 "answers": repeats,
                 "outcome": outcome,
                 "slices": self._slices[case.row],
+                "systems": self.table.systems[case.row] if self.table.systems else (),
                 # No figure of probabilities is weighted.
                 "probabilities": () if strata_of_cases else case.probabilities(judge),
                 "weight": strata_of_cases.get(case.key),

@@ -157,7 +157,9 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
     files = files_in(log)
     if not of_answers:
         input_format = format_of(files)
-    with open_sources((log,), input_format=input_format, of_answers=of_answers) as source:
+    with open_sources(
+        (log,), input_format=input_format, of="answers" if of_answers else "runs"
+    ) as source:
         causes = [cause for _, _, cause in read_all(source, log)]
         unusable = [*filter(None, causes)]
         about = [*source.notices()]

@@ -35,6 +35,7 @@ from pytest_jrh.sources.columns import (
     columns_named,
     texts_to_label,
 )
+from pytest_jrh.sources.pairs import two_answers
 from pytest_jrh.sources.tables import with_named
 from pytest_jrh.store.records import case_digest
 
@@ -52,6 +53,10 @@ def label_file(options: Namespace) -> int:
     if options.by and (table is None or not options.sample):
         message = "needs a table, and says how its --sample is drawn"
         raise InputError(message, key="--by", hint="draw 60 of a table: --sample 60 --by COL")
+    if table is not None and not options.text and (answers := two_answers(table)):
+        message = f"has two answers to a request ({listed(answers)}), and this page shows one"
+        hint = "label pairs in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text"
+        raise table.error(message, hint)
     if table is None:
         texts, notices = texts_of_runs(path)
     else:

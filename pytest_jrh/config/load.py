@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.cases.probes.swap import SWAP
+from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
 from pytest_jrh.config.places import LOG, Places
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert, question
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, StageModel
+from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, PromptsOf, StageModel
 from pytest_jrh.core.documents import (
     Document,
     Json,
@@ -133,6 +134,9 @@ def load_suite(
         with collecting(of_rubrics):
             read = question(instruction) if config.rand.tests else read_document
             rubric_document = read(rubric_file, places.name(rubric_file))
+    orders = 0
+    if config.suite.of == "pairs":
+        orders = 1 + (config.judge.orders == "both")
     mode, rubrics, rubric_ids, problems_of_rubrics = suite_rubrics(
         rubric_document,
         str(rubric_file),
@@ -140,6 +144,7 @@ def load_suite(
         config.rand.scale,
         config.suite.within,
         config.suite.answers,
+        orders,
     )
     of_rubrics += problems_of_rubrics
     probes = resolve_probes(config, mode, converted)
@@ -248,7 +253,8 @@ def _judges(
             code = places.file((*entry.place, kind.key), entry.code_file, "the judge's file")
             values[kind.key] = f"{code}{function}"
         section = section.model_copy(update=values)
-        folders, of = tuple(places.bases), config.prompts_of
+        folders = tuple(places.bases)
+        of: PromptsOf = "pair" if config.suite.of == "pairs" else config.prompts_of
         shared = rubrics if section.together else ()
         judge = JudgeSettings(entry.name, stage, kind.key, section, folders, of, shared)
         judges.append(judge)
@@ -297,7 +303,7 @@ def _labels(config: Config, places: Places) -> tuple[LabelSection, ...]:
     for index, section in enumerate(config.labels):
         file = places.file(("labels", index, "path"), section.path, "the label file")
         by = section.by
-        if by is None and section.metadata is not None and config.suite.of == "answers":
+        if by is None and section.metadata is not None and config.suite.of != "runs":
             by = "people" if section.annotator else "column"
         values = {"path": None if file is None else str(file), "by": by}
         labels.append(section.model_copy(update=values))
@@ -350,8 +356,10 @@ def _check_judges(
                 message = "needs a prompt that asks for these values; the built-in one asks for "
                 message += "scores"
                 yield Mistake(entry.place_of(key), message, "set prompt_path beside it")
-        if section.together and (kind.one_rubric or section.verdict):
-            message = kind.one_rubric or "`verdict` finds one verdict in a text, not several"
+        of_pairs = "pairs are judged under one rubric at a time" if suite.scale.orders else ""
+        if section.together and (of_pairs or kind.one_rubric or section.verdict):
+            message = of_pairs or kind.one_rubric
+            message = message or "`verdict` finds one verdict in a text, not several"
             hint = "leave it out, or let a prompt answer in JSON, or a function of your own"
             yield Mistake(entry.place_of("together"), message, hint)
         for value, score in (section.score_map or {}).items():
@@ -396,6 +404,19 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if within is not None and mode != "ordinal":
         message = f"is about ordinal judges, and this suite is {called}"
         yield Mistake(("suite", "within"), message, "leave it out")
+    of_pairs = [*map(converted.kind, (LABELS.name, PERTURBATION.name, SWAP.name))]
+    if config.suite.of == "pairs":
+        others = [kind for kind in map(converted.kind, kinds) if kind not in of_pairs]
+        if others or config.cases.flip or config.cases.examples:
+            message = f"{listed(others) or 'cases.flip and cases.examples'} cannot be of pairs"
+            yield Mistake(KINDS_KEY, f"{message}; must be {listed(of_pairs)}, as the answers are")
+    elif SWAP.name in kinds or config.judge.orders:
+        message = f"{SWAP.name} and judge.orders are about pairs, and this suite has none"
+        yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or leave them out")
+    for index, judge in enumerate(config.judges):
+        if judge.orders:
+            message = "is of one judge, and all are asked in the same orders"
+            yield Mistake(("judges", index, "orders"), message, "set judge.orders")
     best = [kind for kind in kinds if KINDS[kind].answer == "best"]
     if best and mode == "classes":
         made = listed(map(converted.kind, best))
@@ -414,7 +435,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if outside and answers and suite.prompt_mode != "binary":
         message = f"got {listed(outside, 8)}; the answers are {listed(answers.values())}"
         yield Mistake(("cases", "scores"), message)
-    if config.suite.of == "answers" and config.cases.edits == "acts":
+    if config.suite.of != "runs" and config.cases.edits == "acts":
         message = "got acts, and an answer has none; must be text"
         yield Mistake(("cases", "edits"), message)
     needing = [converted.kind(kind) for kind in kinds if KINDS[kind].is_labelled]

@@ -26,6 +26,7 @@ from pytest_jrh.core.scales import (
     ScoreLevel,
     named,
     numbered,
+    paired,
     scale_of,
     spelled,
 )
@@ -73,18 +74,22 @@ def suite_rubrics(
     scale: Mode | list[int] | None,
     within: int | None = None,
     answers: Mapping[Any, str] | None = None,
+    orders: int = 0,
 ) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
     """The mode of a suite, its rubrics, all ids of its rubric file, and what is wrong with that;
     without `target_ids` all rubrics of the file. `Rubric.file` is the path as given.
 
     The mode is that of RAND's `scale`, else that of the rubrics. Scores that are at most `within`
-    levels off are right. `answers` are what the two of a binary suite are called.
+    levels off are right. `answers` are what the two of a binary suite are called. In a suite of
+    pairs, a judge is shown two answers in so many `orders`.
     """
     rubrics, problems = _rubrics_of(document, path) if document is not None else ([], [])
     targeted = [rubric for rubric in rubrics if not target_ids or rubric.id in target_ids]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
     if scale is None and any(rubric.classes for rubric in targeted):
+        mode = "classes"
+    if orders:
         mode = "classes"
     levels: tuple[ScoreLevel, ...] = ()
     if isinstance(scale, list):
@@ -104,11 +109,16 @@ def suite_rubrics(
             elif not rubric.score_levels:
                 message = "has no score_levels, so it has no place in an ordinal suite"
                 hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
-        if bool(rubric.classes) != (mode == "classes"):
+        if not orders and bool(rubric.classes) != (mode == "classes"):
             key, hint = "classes", "leave out one kind of rubrics by cases.rubrics"
             message = "has no classes, so it has no place in a suite of classes"
             if rubric.classes:
                 message = f"has classes, so it has no place in a suite that is {mode}"
+        if orders:
+            offered = paired(orders)
+            if rubric.classes or rubric.score_levels or rubric.not_applicable:
+                message = "has answers of its own; of pairs they are first, second and tie"
+                hint = "leave out score_levels, classes and not_applicable"
         targeted[index] = replace(rubric, answers=rubric.offering(offered))
         if message:
             message = f"the rubric {shown(rubric.id)} {message}"

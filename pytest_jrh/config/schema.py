@@ -33,6 +33,7 @@ from pytest_jrh.core.sections import (
     JudgeStage,
     ModelDefaults,
     NoVerifier,
+    Of,
     PathText,
     Runs,
     Several,
@@ -171,9 +172,10 @@ class SuiteSection(ConfigSection):
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
     list), ATIF trajectories (.json) or jobs of Harbor, as a file, a folder, a glob, or a list of
     these."""
-    of: Literal["runs", "answers"] = "runs"
+    of: Of = "runs"
     """What is judged. runs: what an agent did. answers: single answers to requests, of a table (CSV
-    or JSON lines), of results of another tool, or of an Inspect log of one turn."""
+    or JSON lines), of results of another tool, or of an Inspect log of one turn. pairs: which of
+    two answers is better, of a table."""
     rubrics: PathText | None = None
     """The rubric file, YAML or JSON. Where rubrics have score_levels, the suite is ordinal: each
     has a scale of scores. Where they have classes, each has words without an order. Else it is
@@ -514,7 +516,7 @@ class Config(ConfigSection):
     @property
     def prompts_of(self) -> PromptsOf:
         """What the built-in prompts are about."""
-        return "answer" if self.suite.of == "answers" else self.cases.edits
+        return self.cases.edits if self.suite.of == "runs" else "answer"
 
     def making_sections(self) -> dict[StageSpec, StageSection]:
         """The sections of the stages that make cases of the suite's kinds, but for those that are
@@ -526,7 +528,7 @@ class Config(ConfigSection):
         sections = {}
         for spec in MAKING:
             section = self.editor if spec is EDITOR else getattr(self.editor, spec.name)
-            is_asked = spec.name in asked and (spec.for_answers or self.suite.of != "answers")
+            is_asked = spec.name in asked and (spec.for_answers or self.suite.of == "runs")
             if is_asked and not isinstance(section, NoVerifier):
                 sections[spec] = section or StageSection()
         return sections

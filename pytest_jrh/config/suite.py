@@ -101,7 +101,9 @@ class Suite:
         """Which built-in prompts it has: those of classes where any answer is a word, and those
         that show levels where its two have names.
         """
-        if any(rubric.classes or rubric.not_applicable for rubric in self.rubrics):
+        if self.scale.orders or any(
+            rubric.classes or rubric.not_applicable for rubric in self.rubrics
+        ):
             return "classes"
         return ORDINAL.name if any(rubric.scale.levels for rubric in self.rubrics) else self.mode
 
@@ -119,12 +121,13 @@ class Suite:
     @property
     def one_cassette(self) -> bool:
         """Whether the calls of all cases of a test and rubric are kept in one cassette."""
-        return self.config.suite.of == "answers"
+        return self.config.suite.of != "runs"
 
     def repeats_of(self, spec: CaseSpec) -> int:
         """How often a judge judges a case; a lone judge has no name."""
         of_rands = self.config.rand.tests.get(spec.test)
         [repeats] = (entry.repeats for entry in self.judges if entry.name == (spec.judge or None))
+        repeats *= self.scale.orders or 1
         return repeats if of_rands is None else max(repeats, of_rands.seeds * of_rands.repetitions)
 
     def verdicts_at(self, spec: CaseSpec) -> Path:

@@ -160,8 +160,8 @@ class Bounds:
 NO_CALL, ONE_CALL = Bounds(), Bounds(1, 1)
 
 
-PromptsOf: TypeAlias = Literal["text", "acts", "answer"]
-"""What a built-in prompt is about: the words of a run, its acts, or a single answer."""
+PromptsOf: TypeAlias = Literal["text", "acts", "answer", "pair"]
+"""What a built-in prompt is about: the words of a run, its acts, a single answer, or two."""
 
 
 @frozen
@@ -195,6 +195,8 @@ class StageSpec:
 PART_NAMES: Mapping[str, str] = {
     "request": "request input prompt question query instruction user_input",
     "response": "response output answer completion generation actual_output reply",
+    "response_a": "response_a answer_a output_a completion_a response_1 answer_1 output_1",
+    "response_b": "response_b answer_b output_b completion_b response_2 answer_2 output_2",
     "context": "context contexts retrieval_context documents",
     "system": "system system_prompt",
 }
@@ -254,7 +256,7 @@ JUDGE = StageSpec(
     | ANSWER,
     required=frozenset({"transcript|response"}),
     prompt_per="mode",
-    prompts_of=frozenset({"answer"}),
+    prompts_of=frozenset({"answer", "pair"}),
     makes_cases=False,
 )
 
@@ -265,6 +267,7 @@ TOGETHER = replace(
     variables=frozenset({"rubrics", "transcript", "instruction"}) | ANSWER,
     required=frozenset({"rubrics", "transcript|response"}),
     prompt_per="",
+    prompts_of=frozenset({"answer"}),
 )
 """The judge that is asked about all rubrics in one call: its prompts."""
 

@@ -32,16 +32,6 @@ def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, list[int]]:
     return grouped((verdict, number) for number, verdict in enumerate(verdicts, start=1))
 
 
-def most_frequent(scores: Sequence[int]) -> int | None:
-    """The score that more of the repeats gave than any other; None where there is none."""
-    if len(scores) == 1:
-        return scores[0]
-    ranked = Counter(scores).most_common(2)
-    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
-        return None
-    return ranked[0][0]
-
-
 def scores_text(score: int | None, scores: Sequence[int], scale: Scale) -> str:
     """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
     text = "a tie" if score is None else str(scale.said(score))
@@ -114,7 +104,7 @@ class Extra:
     that the verifier rejected, where that is why there is none. `review` is what people decided
     about the case, where a review is in play. `reworded`: made for another text of the rubric than
     the judge had. `shown` is whether the judge was shown what decides, where that is known.
-    `slices` are those that the case is in.
+    `slices` are those that the case is in. `systems` gave the two answers of a pair.
     """
 
     altered: bool = False
@@ -130,6 +120,7 @@ class Extra:
     reworded: bool = False
     shown: ShownTurns | None = None
     slices: Slices = ()
+    systems: tuple[str, ...] = ()
 
 
 @with_config(ConfigDict(strict=True))
@@ -202,7 +193,7 @@ class CaseResult:
     @cached_property
     def score(self) -> int | None:
         """The most frequent score; None in a tie, a disagreement, and without a verdict."""
-        return most_frequent(self.complete_scores)
+        return self.scale.settled(self.complete_scores)
 
     @cached_property
     def reasoning(self) -> str:
@@ -260,7 +251,7 @@ class CaseResult:
     @property
     def base_score(self) -> int | None:
         """What the judge gave to the case that a probe changed."""
-        return most_frequent(self.base_scores)
+        return self.scale.settled(self.base_scores)
 
     @property
     def complete_scores(self) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ only whether its answers have an order: then a mistake has a size.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -111,7 +112,9 @@ class Scale:
     ordered scale, of two answers their own names, of classes when each is due. They are empty where
     they are not known, as of a line of a ledger, which knows the scale by its `line`, or where that
     is empty by whether the case has a target score. A score that is at most `within` levels off is
-    right. `not_applicable` says when the answer `n/a` is due, where it is on offer.
+    right. `not_applicable` says when the answer `n/a` is due, where it is on offer. `orders` says
+    of two answers, one of which is better, in how many orders a judge is shown them: of both, the
+    first half of the scores of a case are of the answers as they stand.
     """
 
     name: Mode
@@ -122,6 +125,7 @@ class Scale:
     line: str = ""
     within: int = 0
     not_applicable: str = ""
+    orders: int = 0
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -191,7 +195,7 @@ class Scale:
         """
         if self.is_ordered:
             return tuple(sorted(self.words))
-        if not self.levels:
+        if self.orders or not self.levels:
             return (None,)
         best = self.aim("pass")
         return tuple(sorted((of.answer for of in self.classes), key=lambda answer: answer == best))
@@ -254,6 +258,17 @@ class Scale:
             return float(score != label)
         return min(1.0, abs(off(score, label)) / self.width)
 
+    def settled(self, scores: Sequence[int]) -> int | None:
+        """What repeats come to: the most frequent score, None where there is none; of two answers
+        what both orders come to, else that neither is better.
+        """
+        if not self.orders or not scores:
+            return most_frequent(scores)
+        half = len(scores) // self.orders
+        ones = {most_frequent(part) for part in (scores[:half], scores[-half:])}
+        one = ones.pop()
+        return TIE if ones or one is None else one
+
     def tie(self, label: int) -> int | None:
         """The wrong answer that a tie of repeats counts as; None where there is no telling which
         one that is, or how far off.
@@ -261,6 +276,16 @@ class Scale:
         if not self.has_two:
             return None
         return next((score for score in self.scores if score != label), None)
+
+
+def most_frequent(scores: Sequence[int]) -> int | None:
+    """The score that more of the repeats gave than any other; None where there is none."""
+    if len(scores) == 1:
+        return scores[0]
+    ranked = Counter(scores).most_common(2)
+    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
 
 
 def off(score: int, label: int) -> int:
@@ -389,9 +414,9 @@ def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
 
 
 @lru_cache(maxsize=256)
-def _class(word: str) -> CaseClass:
+def _class(word: str, noun: str = "") -> CaseClass:
     """The cases whose right answer is one of several words without an order."""
-    noun = f"{word} case"
+    noun = noun or f"{word} case"
     return CaseClass(
         code_of(word),
         word,
@@ -405,7 +430,7 @@ def _class(word: str) -> CaseClass:
         ),
         loss=f"less recall of {word}",
         noun=noun,
-        unseen=f"missed {word} cases",
+        unseen=f"missed {noun}s",
         objective=None,
         claim=f"The words leave no doubt: the answer is {word}.",
     )
@@ -423,6 +448,38 @@ def classed(classes: tuple[tuple[str, str], ...]) -> Scale:
         levels=tuple(levels),
         line=f"{BETWEEN}{BETWEEN.join(words)}",
     )
+
+
+PLACES = ("first", "second")
+TIE = code_of("tie")
+_OF_PAIRS = "|pair"
+_PLACE_WORDS = (
+    "a 1 model_a answer_a response_a output_1",
+    "b 2 model_b answer_b response_b output_2",
+)
+
+
+@lru_cache(maxsize=2)
+def paired(orders: int = 1) -> Scale:
+    """Which of two answers is better, by its place, or that neither is; see `Scale.orders`."""
+    scale = classed(tuple((word, "") for word in (*PLACES, "tie")))
+    label_words = dict(scale.label_words)
+    for place, others in zip(PLACES, _PLACE_WORDS, strict=True):
+        label_words |= dict.fromkeys(others.split(), code_of(place))
+    nouns = [f"{place}-answer win" for place in PLACES]
+    return replace(
+        scale,
+        classes=(*map(_class, PLACES, nouns), _class("tie", "tie")),
+        label_words=label_words,
+        line=f"{_OF_PAIRS} {orders}",
+        orders=orders,
+    )
+
+
+def other_place(score: int) -> int:
+    """The answer as it is where the two answers have changed places."""
+    first, second = map(code_of, PLACES)
+    return {first: second, second: first}.get(score, score)
 
 
 def _by_score(level: ScoreLevel) -> int:
@@ -489,6 +546,8 @@ def scale_of_line(line: str, target: Said | None, within: int = 0) -> Scale:
     if line.endswith(_NO_SUCH_END):
         scale = scale_of_line(line.removesuffix(_NO_SUCH_END), target, within)
         return with_not_applicable(scale.kind, "")
+    if line.startswith(_OF_PAIRS):
+        return paired(int(line[-1]))
     one, between, rest = line.partition(BETWEEN)
     if between and not one:
         return classed(tuple((word, "") for word in rest.split(BETWEEN)))

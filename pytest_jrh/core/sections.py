@@ -224,6 +224,9 @@ class JudgeStage(StageSection):
         int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99, best an odd one")
     ] = None
     """How often this judge judges each case. Left out: once."""
+    orders: Literal["one", "both"] | None = None
+    """Of pairs. both: the judge is asked about the two answers in both orders, and its verdict is
+    what it says in both, else tie. Left out: one."""
     together: Flag | None = None
     """true: each call asks about all rubrics of the suite, and the answer holds a verdict on each.
     A run as it is is then judged by one call for all of them. A prompt of your own names
@@ -253,6 +256,8 @@ class JudgeStage(StageSection):
     an answer names by a URL. Left out: describe."""
 
 
+Of: TypeAlias = Literal["runs", "answers", "pairs"]
+"""What is judged: what an agent did, single answers to requests, or which of two is better."""
 POINTER = "a JSON pointer such as /task/id"
 
 
@@ -297,6 +302,10 @@ class InputFormat(ConfigSection):
     answer: Pointer = None
     """A message that comes after these, such as the answer beside a request. Left out: where there
     are no /messages but /request/messages, /response/choices/0/message, if it is there."""
+    response_a: Pointer = None
+    """Of pairs: the answer that is shown first. Left out: a column with such a name."""
+    response_b: Pointer = None
+    """Of pairs: the answer that is shown second."""
     context: Pointer = None
     """Of an answer: what it was to rest on. Left out: a column with such a name."""
     system: Pointer = None

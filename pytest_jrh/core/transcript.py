@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_jrh.core.redact import with_texts
-from pytest_jrh.core.runs import Message, Messages
+from pytest_jrh.core.runs import Message, Messages, Transcript
 from pytest_jrh.core.text import capital
 
 _Value = TypeVar("_Value")
@@ -125,6 +125,8 @@ def assistant_indices(messages: Messages) -> tuple[int, ...]:
     return positions_of(messages, "assistant")
 
 
+PAIR = ("response_a", "response_b")
+"""The ids of two answers, one of which is better, and what prompts call them."""
 CONTEXT_ID = "context"
 """The id of a message that holds what an answer was to rest on."""
 COLUMN_ID = "column"
@@ -134,6 +136,8 @@ _PARTS = {
     (CONTEXT_ID, "user"): "Context",
     ("request", "user"): "Request",
     ("response", "assistant"): "Answer",
+    (PAIR[0], "assistant"): "Answer A",
+    (PAIR[1], "assistant"): "Answer B",
 }
 
 
@@ -148,6 +152,22 @@ def with_part_ids(messages: Messages) -> list[dict[str, Any]]:
         is_part = part != "request" or len(asked) == 1
         turns.append({**message, "id": part} if is_part else dict(message))
     return turns
+
+
+def is_pair(messages: Messages) -> bool:
+    """Whether the last two messages are answers to one request."""
+    return [message.get("id") for message in messages[-2:]] == [*PAIR]
+
+
+def in_other_order(messages: Messages) -> Transcript:
+    """The messages of a pair, with its two answers the other way round."""
+    *before, first, second = messages
+    return (*before, *paired(second, first))
+
+
+def paired(first: Message, second: Message) -> Transcript:
+    """Two messages as the answers of a pair, in this order."""
+    return ({**first, "id": PAIR[0]}, {**second, "id": PAIR[1]})
 
 
 def _part_id(message: Message) -> str:
@@ -171,7 +191,9 @@ def titled_parts(messages: Messages) -> list[tuple[str, str]]:
     parts = [(title, message_text(turn)) for turn in messages if (title := part_title(turn))]
     if len(parts) < len(messages):
         # The turns of a request with a history.
-        parts.insert(-1, (_PARTS["request", "user"], answer_parts(messages)["request"]))
+        parts.insert(
+            -1 - is_pair(messages), (_PARTS["request", "user"], answer_parts(messages)["request"])
+        )
     return parts
 
 
@@ -179,7 +201,12 @@ def answer_parts(messages: Messages) -> dict[str, str]:
     """What prompts call the parts of a single answer: the last turn of the assistant is the
     `response`, and what stands before it the `request`, without the `system` prompt and `context`.
     """
+    parts: dict[str, str] = {}
     position = next(iter(assistant_indices(messages)[::-1]), len(messages))
+    if is_pair(messages):
+        *messages, first, second = messages
+        parts = {PAIR[0]: message_text(first), PAIR[1]: message_text(second)}
+        position = len(messages)
     texts: dict[str, list[str]] = {"system": [], CONTEXT_ID: []}
     asked = []
     for message in messages[:position]:
@@ -188,7 +215,7 @@ def answer_parts(messages: Messages) -> dict[str, str]:
             texts[part].append(message_text(message))
         else:
             asked.append(message)
-    parts = {name: "\n\n".join(of_part) for name, of_part in texts.items()}
+    parts |= {name: "\n\n".join(of_part) for name, of_part in texts.items()}
     if len(asked) == 1:
         parts["request"] = "\n".join(text for _, _, _, text in parts_of(asked))
     else:

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
+from pytest_jrh.cases.probes.swap import made_pair
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageModel
@@ -25,9 +26,9 @@ from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.runs import AgentRun, Rubric
-from pytest_jrh.core.scales import coded
+from pytest_jrh.core.scales import BINARY, coded
 from pytest_jrh.core.skips import UNSCORED, Why
-from pytest_jrh.core.transcript import render_assistant_turns
+from pytest_jrh.core.transcript import is_pair, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import SuiteJudge
@@ -233,6 +234,12 @@ class CaseMaker:
             examples += f"\n\nAnother transcript with that score, no instructions to you:\n{said}"
         goal = Goal(ready.test(spec.test).objective, coded(spec.target_score), examples)
         pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
+        is_of_pairs = bool(rubric.scale.orders)
+        if is_of_pairs:
+            if is_pair(run.messages):
+                raise NoVerdictCase("no_plan", "pairs are made of one answer, and it has two")
+            # One answer is edited until it violates the rubric.
+            rubric = replace(rubric, answers=BINARY)
         async with self.calls.tape(attempt, ready, judging=False) as tape:
             complete = make_complete(tape, usable=tape.usable)
 
@@ -254,7 +261,8 @@ class CaseMaker:
                         pipeline = as_recorded
                         break
             work = partial(make, pipeline)
-            return await to_its_end(tape, renewing(tape, self.settings, work))
+            case = await to_its_end(tape, renewing(tape, self.settings, work))
+        return made_pair(case, ready.rubric(spec.rubric_id)) if is_of_pairs else case
 
     async def _read(self, spec: CaseSpec, ready: ReadySuite) -> AgentRun:
         # In a thread where calls go on meanwhile, or user code takes part in it.

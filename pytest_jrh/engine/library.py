@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import cast
 
@@ -75,6 +75,8 @@ class Pipeline:
     pass_required: bool = True
     edits: PromptsOf = "text"
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    of_pairs: bool = False
+    """Whether the answer that is edited stays beside what is made of it, as the better one."""
 
     @classmethod
     def default(
@@ -136,6 +138,8 @@ class ConversationPerturber:
             work.summarizer = ConversationSummarizer(stage, run.messages, max_messages=most)
         no_case: Skip | None = None
         try:
+            if self.pipeline.of_pairs:
+                await self._verify(replace(work, goal=Goal("pass")))
             await self._edit(work)
             await self._verify(work)
         except NoVerdictCase as reason:
@@ -228,7 +232,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     """Find and check the templates of one test's stages; raises `InputError` with all problems."""
     templates = {}
     problems: list[Problem] = []
-    edits = suite.config.prompts_of
+    edits, of_pairs = suite.config.prompts_of, bool(suite.scale.orders)
     if edits == "acts" and not test.kind.is_made:
         # A probe changes cases in ways of its own.
         edits = "text"
@@ -238,7 +242,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
         with collecting(problems):
             templates[name] = load_template(
                 name,
-                mode=suite.prompt_mode,
+                mode=BINARY.name if of_pairs else suite.prompt_mode,
                 objective=test.objective,
                 prompt_path=model.prompt_path,
                 override=override_path(suite.custom_prompts_dir, test.name, name),
@@ -253,6 +257,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
         max_summary_messages=suite.config.rand.summary_turns,
         pass_required=suite.config.rand.confirmed,
         edits=edits,
+        of_pairs=of_pairs,
     )
 
 

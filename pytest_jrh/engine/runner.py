@@ -16,13 +16,15 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from pytest_jrh.cases.probes.swap import in_order
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import Case, CaseSpec, Review
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
-from pytest_jrh.core.results import CaseResult, most_frequent, scores_text
+from pytest_jrh.core.results import CaseResult, scores_text
+from pytest_jrh.core.scales import other_place
 from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.case import (
@@ -222,7 +224,7 @@ class CaseRunner:
             raise NoVerdictCase(reason.skip.kind, reason.skip.detail) from None
         case, scores = attempt.base.case, attempt.base.scores
         assert case is not None
-        score = most_frequent(scores)
+        score = case.scale.settled(scores)
         if not case.scale.accepts(score, case.expected):
             expected = case.scale.said(case.expected)
             detail = f"{scores_text(score, scores, case.scale)} for {expected}"
@@ -267,9 +269,15 @@ class CaseRunner:
                 # cassette is the same whatever answers first, and providers answer what they have
                 # just read from their cache. Those before the first one without a verdict stay
                 # recorded, and the attempt keeps their verdicts.
-                for repeat in range(1, ready.suite.repeats_of(spec) + 1):
+                number = ready.suite.repeats_of(spec)
+                for repeat in range(1, number + 1):
                     calls = self.calls.judging(tape, judge, repeat)
-                    verdict = await renewing(tape, self._settings, partial(judge, case, calls))
+                    # Of both orders of a pair, the second half is asked about the other one.
+                    is_turned = case.scale.orders * repeat > number
+                    asked = in_order(case, is_turned=is_turned)
+                    verdict = await renewing(tape, self._settings, partial(judge, asked, calls))
+                    if is_turned:
+                        verdict = replace(verdict, score=other_place(verdict.score))
                     # The tape has looked for secrets in the model's answer, where one may be
                     # escaped.
                     redact = self._settings.redactor.text

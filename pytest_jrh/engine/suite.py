@@ -307,7 +307,7 @@ def make_ready(
                 preprocessors.append(preprocessor_named(name))
         with collecting(problems):
             of = suite.config.suite
-            source = open_sources(suite.logs, input_format=of.format, of_answers=of.of == "answers")
+            source = open_sources(suite.logs, input_format=of.format, of=of.of)
 
     # What the log and people say of its cases.
     ready = ReadySuite(suite, source, pipelines, judges, tuple(preprocessors), made)

@@ -30,6 +30,7 @@ from pytest_jrh.core.scales import BINARY, Mode, Said, coded
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
+    PAIR,
     answer_parts,
     media_in,
     render_transcript,
@@ -327,6 +328,12 @@ class JudgedCase:
         return answer_parts(self.messages)["response"]
 
     @property
+    def answers(self) -> tuple[str, str]:
+        """The two answers, where one of them is better."""
+        parts = answer_parts(self.messages)
+        return parts[PAIR[0]], parts[PAIR[1]]
+
+    @property
     def context(self) -> str:
         """What the answer was to rest on, of a table with such a column."""
         return answer_parts(self.messages)["context"]
@@ -370,7 +377,7 @@ def with_numbers(messages: Messages, settings: JudgeSettings) -> tuple[list[Mess
     answer names by a URL. Nothing is fetched.
     """
     urls = []
-    of_answer = settings.prompt_of == "answer"
+    of_answer = settings.prompt_of in ("answer", "pair")
 
     def named(block: Any) -> Any:
         url = str(block.get("image"))
@@ -452,6 +459,8 @@ class PromptJudge(SuiteJudge):
             parts["images"] = "send"
         if settings.stage.params:
             parts["params"] = settings.stage.params
+        if settings.section.orders == "both":
+            parts["orders"] = "both"
         for key in ("score_map", "verdict"):
             if value := getattr(settings.section, key):
                 parts[key] = value

@@ -42,7 +42,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Objective, Said, Scale
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened
-from pytest_jrh.core.transcript import answer_parts, storable
+from pytest_jrh.core.transcript import PAIR, answer_parts, storable
 
 _FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*)```", re.DOTALL)
 _TYPE_WORDS = {
@@ -442,7 +442,8 @@ def load_template(
             read_text(Path(prompt_path), prompt_path), prompt_path, stage=stage, of=of
         )
     name = built_in_name(stage, mode=mode, objective=objective, of=of)
-    return built_in(name, allowed=spec.variables, required=spec.required)
+    required = frozenset(PAIR) if of == "pair" else spec.required
+    return built_in(name, allowed=spec.variables, required=required)
 
 
 @lru_cache(maxsize=64)
@@ -460,17 +461,20 @@ def parse_prompt(source: str, origin: str, *, stage: str, of: PromptsOf = "text"
     """Check a prompt's text: its names, its syntax, and that it renders."""
     spec = STAGES[stage]
     required: Collection[str] = spec.required
-    if of == "answer":
+    allowed = spec.variables if of == "pair" else spec.variables.difference(PAIR)
+    if of == "pair":
+        required = PAIR
+    elif of == "answer":
         # Of two the one that is a part of an answer is named first.
         required = ["|".join(reversed(names.split("|"))) for names in required]
-    template = parse_template(source, origin, allowed=spec.variables, required=required)
+    template = parse_template(source, origin, allowed=allowed, required=required)
     values: dict[str, object] = {}
     for name in spec.variables:
         values[name] = f"[0] user\n  a {name}\n[1] assistant\n  more"
     values |= dict.fromkeys(INTEGERS, 3)
     messages(template, values)
     # Values that may be empty are empty once here, so that both branches of an `if` are tested.
-    needed = set(chain.from_iterable(names.split("|") for names in spec.required))
+    needed = set(chain.from_iterable(names.split("|") for names in required))
     messages(template, {**values, **dict.fromkeys(spec.variables - needed - INTEGERS, "")})
     return template
 

@@ -53,6 +53,7 @@ from pytest_jrh.core.values import (
     whole_number,
 )
 from pytest_jrh.sources.columns import Table, columns_named
+from pytest_jrh.sources.pairs import place_named
 from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field
 from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes
@@ -156,6 +157,8 @@ def _from_log(
         values = run.scores if settings.scorer else run.metadata
         known_names.update(dict.fromkeys(values))
         value = at(values, pointer)
+        if any(rubric.scale.orders for rubric in joiner.rubrics.values()):
+            value = place_named(value, run.metadata)
         if isinstance(value, dict | list):
             raise InputError(several_values(value, name, config_key))
         # A score that was not given is NaN.

@@ -34,6 +34,7 @@ from pytest_jrh.core.text import (
     wrapped,
 )
 from pytest_jrh.core.transcript import (
+    is_pair,
     part_title,
     render_transcript,
     text_to_compare,
@@ -113,8 +114,8 @@ _LONGEST_END = 2_000
 
 
 def asked_and_answered(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """The first two parts of an answer, or of a table's row, that are no context, of long ones both
-    ends; empty of a run.
+    """The first two parts of an answer, or of a table's row, that are no context, or a request and
+    both answers to it; of long ones both ends; empty of a run.
     """
     parts = []
     for title, text in titled_parts(messages):
@@ -123,7 +124,7 @@ def asked_and_answered(messages: Sequence[Message]) -> list[tuple[str, str]]:
             ends = f"{text[:_LONGEST_END]} {ELLIPSIS} {text[-_LONGEST_END:]}"
         if title not in _BESIDE:
             parts.append((title, ends))
-    return parts[:2]
+    return parts[: 2 + is_pair(messages)]
 
 
 def part_line(title: str, text: str, width: int) -> str:

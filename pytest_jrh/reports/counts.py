@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.results import most_frequent
-from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE
+from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, most_frequent
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session

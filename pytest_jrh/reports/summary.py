@@ -62,6 +62,7 @@ from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Kind, Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence
+from pytest_jrh.stats.pairs import places_of, places_sentence
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 from pytest_jrh.stats.verdicts import Verdicts
 
@@ -278,7 +279,10 @@ def _doubts(session: Session) -> Iterator[Block]:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
         for warning in _warnings(session, section):
             yield Sentence(f"{judge}{warning}", "warning")
-        if flicker := flicker_sentence(section.total):
+        if places := places_of(section.total.judged):
+            text = f"{judge}{places_sentence(places)}"
+            yield Sentence(text, "warning" if places.is_biased else "")
+        elif flicker := flicker_sentence(section.total):
             yield Sentence(f"{judge}{flicker}")
     for decision in session.decisions.values():
         _, other_lists = topics.gate_cases(session, decision)

@@ -80,6 +80,9 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
     """The labels that a case can have: the score, its key, and the whole of what it means."""
     scale, labels = case.scale, []
     keys = iter(_KEYS)
+    if scale.orders:
+        words = ("A is better", "B is better", "neither is better")
+        return [*zip(scale.answers, "abt", words, strict=True)]
     for score in scale.answers:
         said, word = scale.said(score), scale.words[score]
         key = str(said) if said in range(10) else ""

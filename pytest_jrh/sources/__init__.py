@@ -23,7 +23,7 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunKey, RunSummary
-from pytest_jrh.core.sections import InputFormat
+from pytest_jrh.core.sections import InputFormat, Of
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.values import as_text
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
@@ -37,6 +37,7 @@ from pytest_jrh.sources.conversations import (
     guessed_format,
 )
 from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources.pairs import PAIRS
 from pytest_jrh.sources.source import (
     NOT_SAID,
     Aliases,
@@ -98,10 +99,8 @@ def form_of(path: Path) -> Form | None:
     return None
 
 
-def open_source(
-    path: Path, *, input_format: InputFormat | None = None, of_answers: bool = False
-) -> Source:
-    """The source for a path, of runs or `of_answers`; nothing more is read before its first use.
+def open_source(path: Path, *, input_format: InputFormat | None = None, of: Of = "runs") -> Source:
+    """The source for a path, `of` runs, answers or pairs; nothing more is read before it is used.
 
     Raises InputError for what is neither a file nor a folder: reading a named pipe or a device
     might never end.
@@ -109,16 +108,18 @@ def open_source(
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError("is neither a file nor a folder", str(path))
     form = form_of(path)
-    if of_answers:
+    if of == "answers":
         form = ONE_TURN if form is INSPECT else ANSWERS
+    elif of == "pairs":
+        form = PAIRS
     form = form or INSPECT
     return (form.source or Transcripts)(path, form, input_format=input_format)
 
 
 def open_sources(
-    paths: Sequence[Path], *, input_format: InputFormat | None = None, of_answers: bool = False
+    paths: Sequence[Path], *, input_format: InputFormat | None = None, of: Of = "runs"
 ) -> Source:
-    """The source for all that a suite names, runs or answers.
+    """The source for all that a suite names, `of` runs, answers or pairs.
 
     Raises InputError for a folder without transcripts.
     """
@@ -126,7 +127,7 @@ def open_sources(
     sources = []
     traces: Traces | None = None
     for file in files:
-        source = open_source(file, input_format=input_format, of_answers=of_answers)
+        source = open_source(file, input_format=input_format, of=of)
         if isinstance(source, Traces):
             if traces is not None:
                 # The spans of a trace may be in several files.

@@ -21,7 +21,14 @@ from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.transcript import assistant_indices, message_text, storable, with_part_ids
+from pytest_jrh.core.transcript import (
+    PAIR,
+    assistant_indices,
+    message_text,
+    paired,
+    storable,
+    with_part_ids,
+)
 from pytest_jrh.core.values import as_text, whole_number
 from pytest_jrh.sources.chat import is_chat, json_text, read_messages
 from pytest_jrh.sources.columns import Table, columns_named, id_column
@@ -63,6 +70,9 @@ class Answers(Source):
     """A table: which column is what is named by `suite.format`, or found by its name. The other
     columns are the metadata.
     """
+
+    parts: Mapping[str, str] = PARTS
+    answers: tuple[str, ...] = ("answer",)
 
     def summaries(self) -> tuple[RunSummary, ...]:
         runs = []
@@ -121,7 +131,7 @@ class Answers(Source):
         table = self._table
         places = {}
         problems = []
-        for part, names in {**PARTS, "cluster": ""}.items():
+        for part, names in {**self.parts, "cluster": ""}.items():
             pointer = getattr(self._pointers, part)
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
@@ -132,14 +142,16 @@ class Answers(Source):
                     )
                 continue
             columns = columns_named(table, names)
-            if part in ("messages", "answer") and len(columns) != 1:
-                option = "request" if part == "messages" else "response"
+            if part in ("messages", *self.answers) and len(columns) != 1:
+                option = "response" if part == "answer" else _NAMES.get(part, part)
                 message = f"{' or '.join(columns)} may be the {option}"
                 if not columns:
                     message = f"has no column with the {option}; its columns are "
                     message += listed(table.columns)
                 place = pointer_to((columns or ["COLUMN"])[0])
                 hint = f"name it: init --{option} COL, or suite.format: {{{part}: {place}}}"
+                if part in PAIR:
+                    hint = f"name it: suite.format: {{{part}: {place}}}"
                 problems.append(Problem(message, table.file, hint=hint))
             elif columns:
                 places[part] = columns[0]
@@ -170,7 +182,7 @@ class Answers(Source):
                 id_ = str(number)
             is_named = bool(id_)
             if not is_named:
-                texts = [as_text(self._part(row, part)) for part in PARTS]
+                texts = [as_text(self._part(row, part)) for part in self.parts]
                 id_ = short_digest("\n".join(texts), _DIGEST)
             epoch_text = as_text(self._part(row, "epoch")) or "1"
             epoch = whole_number(epoch_text)
@@ -189,9 +201,10 @@ class Answers(Source):
             equal += key in rows
             rows.setdefault(key, row)
             lines.setdefault(key, line)
-            answer = self._part(row, "answer")
-            if not (is_chat([answer]) or _text(answer).strip()):
-                self._empty.setdefault(key, f"line {line}")
+            for part in self.answers:
+                answer = self._part(row, part)
+                if not (is_chat([answer]) or _text(answer).strip()):
+                    self._empty.setdefault(key, f"line {line}")
         self._notices.update(dict.fromkeys(self._about(equal)))
         return rows
 
@@ -208,7 +221,7 @@ class Answers(Source):
             text = _text(self._part(row, part))
             if text:
                 turns.append({"role": role, "content": text, "id": part})
-        request, answer = self._part(row, "messages"), self._part(row, "answer")
+        request = self._part(row, "messages")
         if is_chat(request):
             turns += read_messages(request)[0]
         else:
@@ -216,14 +229,13 @@ class Answers(Source):
             text = _text(request)
             content = [{"type": "text", "text": text}, *blocks] if blocks else text
             turns.append({"role": "user", "content": content})
-        if is_chat([answer]) and answer["role"] == "assistant":
-            turns += read_messages([answer])[0]
-        else:
-            turns.append({"role": "assistant", "content": _text(answer)})
+        first, *others = [_answer(self._part(row, part)) for part in self.answers]
+        turns.append(first)
         letters = sum(len(message_text(turn)) for turn in turns)
         if letters > _MOST_LETTERS:
             raise DamagedError(f"it has {letters:,} characters; at most {_MOST_LETTERS:,} are read")
-        return with_part_ids(turns)
+        turns = with_part_ids(turns)
+        return [*turns[:-1], *map(dict, paired(first, *others))] if others else turns
 
     def _images(self, row: Json) -> list[Json]:
         """The images that a row names: URLs as they are, files below the table's folder as data."""
@@ -237,6 +249,14 @@ class Answers(Source):
                 if name:
                     blocks.append({"type": "image", "image": name})
         return blocks
+
+
+def _answer(value: Any) -> Json:
+    """An answer as a message: of a conversation its last one."""
+    turns = value if is_chat(value) else [value]
+    if is_chat(turns) and turns[-1]["role"] == "assistant":
+        return read_messages(turns[-1:])[0][-1]
+    return {"role": "assistant", "content": _text(value)}
 
 
 def _image_data(folder: Path, name: str) -> str:

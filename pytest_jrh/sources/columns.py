@@ -43,6 +43,7 @@ ROLES: Mapping[str, str] = {
     "reasoning": "reasoning rationale explanation reason",
     "baseline": "",
     "by": "",
+    "order": "",
     "weight": "",
 }
 """What columns are taken for, and the names that they may have, whatever their case."""
@@ -124,7 +125,8 @@ class Columns(NamedTuple):
     `labels` are one column a person; with `annotator` there is one, and that column names the
     person. `settled` has labels that win over what people say. `verdicts` are one column a judge;
     with `judge` there is one, and that column names the judge. `baseline` has earlier verdicts;
-    `by` tell figures apart. `guessed_label` is the column of labels where nobody is known to have
+    `by` tell figures apart, and `order` rows that show two answers the other way round.
+    `guessed_label` is the column of labels where nobody is known to have
     given them.
     """
 
@@ -142,6 +144,7 @@ class Columns(NamedTuple):
     reasoning: str = ""
     baseline: str = ""
     by: tuple[str, ...] = ()
+    order: str = ""
     guessed_label: str = ""
     weight: str = ""
 
@@ -202,13 +205,15 @@ def choose_columns(
     assigned = [(role, column) for role, column in named if column in possible]
     for column, roles in grouped((column, role) for role, column in assigned).items():
         # A cluster may be what names the cases.
-        exclusive = [role for role in roles if role not in ("cluster", "baseline")]
+        exclusive = [role for role in roles if role not in ("cluster", "baseline", "order")]
         if len(exclusive) > 1 and column:
             message = f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
             raise table.error(message)
     options = dict(assigned)
     several = grouped(assigned)
     labels, verdicts, by = (several.pop(role, []) for role in ("label", "verdict", "by"))
+    # What names a case may say the order, too.
+    order = "".join(several.pop("order", [])[-1:])
     chosen = {role: columns[-1] for role, columns in several.items()}
     if table.results and "judge" in table.columns:
         # Of other tables it may be the verdict.
@@ -261,7 +266,12 @@ def choose_columns(
         raise table.error("no column names the cases, so that rows cannot be put together", hint)
     texts = {column: table.texts(column) for column in {"", *taken()}}
     return Columns(
-        texts, tuple(filter(None, labels)), tuple(verdicts), by=tuple(filter(None, by)), **chosen
+        texts,
+        tuple(filter(None, labels)),
+        tuple(verdicts),
+        by=tuple(filter(None, by)),
+        order=order,
+        **chosen,
     )
 
 

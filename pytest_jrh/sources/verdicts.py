@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
@@ -319,8 +319,9 @@ class TableCase:
 @dataclass(slots=True)
 class VerdictTable:
     """The cases of a `table`, in its order, and how `values` are read. `notices` say what counts
-    for nothing. `changed` are the cases, by their ids, whose labels are of another text or question
-    than these verdicts.
+    for nothing. `systems` are by row those that gave the two answers of a pair. `changed`
+    are the cases, by their ids, whose labels are of another text or question than these
+    verdicts.
     """
 
     table: Table
@@ -329,6 +330,7 @@ class VerdictTable:
     values: Values
     notices: list[str]
     changed: Collection[str] = ()
+    systems: Sequence[tuple[str, ...]] = ()
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -347,8 +349,11 @@ class VerdictTable:
         return "--map says what words mean"
 
 
-def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
-    """Put the rows of a table together as cases.
+def cases_of(
+    table: Table, columns: Columns, values: Values, swapped: Sequence[bool] = ()
+) -> VerdictTable:
+    """Put the rows of a table together as cases. Rows that show two answers the other way round are
+    `swapped`: a case has as many verdicts on them as on the others, else it has none.
 
     The verdicts of the column `baseline` are those of a judge of that name, beside the others.
     Raises `InputError` for values that mean nothing, where rows contradict each other, and where
@@ -357,6 +362,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     problems: list[Problem] = []
     texts, count = columns.texts, len(table.lines)
     annotators = [*texts[columns.annotator]]
+    repeats = [*zip(texts[columns.repeat], swapped or texts[""], strict=True)]
     for row, split in enumerate(table.texts("split")):
         if split.casefold() == SETTLED:
             annotators[row] = _SETTLED
@@ -372,7 +378,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     for name in filter(None, (*columns.verdicts, columns.baseline)):
         verdicts[name] = values.read(table, name, texts[name], problems, is_verdict=True)
     cases: dict[CaseKey, TableCase] = {}
-    first_verdicts: dict[tuple[CaseKey, str, str], Verdict | None] = {}
+    first_verdicts: dict[tuple[CaseKey, str, Any], Verdict | None] = {}
     names, rubrics, epochs = texts[columns.case], texts[columns.rubric], texts[columns.epoch]
     for row, line in enumerate(table.lines):
         # Where no column names the case, its line does.
@@ -395,7 +401,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
                 # A row of a label alone.
                 continue
             judge = of_row if columns.judge and name != columns.baseline else name
-            repeat = (key, judge, texts[columns.repeat][row])
+            repeat = (key, judge, repeats[row])
             if repeat in first_verdicts:
                 if is_one_more_vote and verdict in (None, first_verdicts[repeat]):
                     # The verdict stands beside the label of each person.
@@ -419,6 +425,10 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     # Most cases have the votes of others, and a mapping for each takes a tenth of all memory.
     alike: dict[tuple[tuple[str, int | None], ...], dict[str, int | None]] = {}
     for case in cases.values():
+        for given in case.given.values() if swapped else ():
+            given.sort(key=lambda row_and_verdict: swapped[row_and_verdict[0]])
+            if 2 * sum(swapped[row] for row, _ in given) != len(given):
+                given.clear()
         if _SETTLED in case.votes:
             case.label = case.votes.pop(_SETTLED)
         else:

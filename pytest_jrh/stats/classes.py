@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.results import most_frequent
 from pytest_jrh.core.scales import (
     BINARY,
     NO_SUCH,
@@ -24,6 +23,7 @@ from pytest_jrh.core.scales import (
     as_level,
     classed,
     code_of,
+    most_frequent,
 )
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.intervals import (

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import BINARY, Mode, Scale
+from pytest_jrh.core.scales import BINARY, TIE, Mode, Scale
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.classes import confusions
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate
@@ -326,6 +326,8 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     is_worthless = upper is not None and upper < _SOUND
     if len(matrix.given_answers) == 1 and (rubrics == 1 or is_worthless):
         [answer] = matrix.given_answers
+        if answer == TIE and statistics.flicker.count == matrix.n:
+            return f"No verdict holds in both orders: all {matrix.n:,} cases count as ties."
         verdict = statistics.scale.meant(answer)
         return f"Constant verdict: {verdict} for all {matrix.n:,} cases."
     if not is_worthless:

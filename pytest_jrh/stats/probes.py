@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.results import most_frequent
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate, binomial_tail, effective_size
 from pytest_jrh.stats.statistics import flicker_of, share_of
 from pytest_jrh.stats.verdicts import Verdicts, answer_of, distinct
@@ -147,7 +146,7 @@ def _row(variant: str, verdicts: Verdicts) -> ProbeRow:
     for (scale, label, score, base_scores, outcome), number in zip(
         kinds.names, numbers, strict=True
     ):
-        answer, base_score = answer_of(scale, label, score), most_frequent(base_scores)
+        answer, base_score = answer_of(scale, label, score), scale.settled(base_scores)
         if answer is None:
             continue
         if not scale.is_ordered and outcome == "disagree":

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.core.ids import generation_id, made_case_id
-from pytest_jrh.core.results import CaseResult, most_frequent
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.runs import Slices
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scale
 from pytest_jrh.core.skips import JUDGED, UNSCORED, Outcome
@@ -95,7 +95,8 @@ class Verdicts:
     are the answers in the baseline, None where the case is not compared, and `apart` says why;
     empty, it is compared, or has nothing to compare. `same_judge` is whether the judge is that of
     the baseline. `probabilities` are those of all repeats. `slices` are those that the case is in.
-    `weight` is the stratum of a label that stands for several cases, None of others.
+    `weight` is the stratum of a label that stands for several cases, None of others. `systems` are
+    those that gave the two answers of a pair, empty where they are not known.
     """
 
     ids: npt.NDArray[np.object_]
@@ -121,6 +122,7 @@ class Verdicts:
     probabilities: Coded[tuple[float, ...]]
     slices: Coded[Slices]
     weight: Coded[Any]
+    systems: Coded[tuple[str, ...]]
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Verdicts:
@@ -240,7 +242,7 @@ class Verdicts:
     def was_right(self) -> Bools:
         """Whether the majority in the baseline is right by the label of now."""
         kinds = self.kinds("scale", "label", "before")
-        return kinds.each(lambda kind: kind[0].accepts(most_frequent(kind[2] or ()), kind[1]))
+        return kinds.each(lambda kind: kind[0].accepts(kind[0].settled(kind[2] or ()), kind[1]))
 
     @property
     def judged(self) -> Verdicts:
@@ -297,6 +299,7 @@ def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[di
             "probabilities": result.extra.probabilities,
             "slices": result.extra.slices,
             "weight": None,
+            "systems": result.extra.systems,
         }
 
 

@@ -274,6 +274,7 @@ def judge_lines(
             "params": stage.params,
             "system_prompt": bool(stage.system_prompt) or None,
             "repeats": judge.settings.repeats,
+            "orders": judge.settings.section.orders,
         }
         yield JudgeLine(
             suite,

@@ -31,7 +31,7 @@ from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.runs import AgentRun, Label, Rubric, Transcript
-from pytest_jrh.core.scales import Mode, Objective, Said, Scale, ScoreLevel, coded, scale_of
+from pytest_jrh.core.scales import Mode, Objective, Said, Scale, ScoreLevel, coded, paired, scale_of
 from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import (
     ROLES,
@@ -122,6 +122,7 @@ class Record(_RecordPart):
     cluster: str | None = None
     label: Label | None = None
     rejected: str | None = None
+    orders: int = 0
 
     @property
     def spec(self) -> CaseSpec:
@@ -140,6 +141,8 @@ class Record(_RecordPart):
         """The case as the record has it, whether or not anybody has changed it since."""
         perturbation, rubric = self.perturbation, self.target_rubric
         scale = scale_of(self.score_levels, mode=self.mode)
+        if self.orders:
+            scale = paired(self.orders)
         no_case, verification = None, perturbation.verification
         if self.rejected is not None:
             # What the verifier said tells why it rejected the case.
@@ -212,8 +215,8 @@ def to_record(case: Case) -> Json:
         "human_reviewed": case.review is not None,
         "mode": scale.name,
         "objective": case.objective,
-        # Classes stand in the rubric.
-        "score_levels": () if case.rubric.classes else scale.levels,
+        # Classes stand in the rubric, and the answers of a pair are the same under all.
+        "score_levels": () if scale.name == "classes" else scale.levels,
         "sample_id": run.sample_id,
         "case_digest": case_digest(case),
         "format": FORMAT,
@@ -226,6 +229,7 @@ def to_record(case: Case) -> Json:
         "rejected": None if outcome.no_case is None else str(outcome.no_case),
         "review": case.review,
         "shadowed_metadata": shadowed or None,
+        "orders": scale.orders or None,
     }
     record |= {key: value for key, value in optional.items() if value is not None}
     plain: Json = json_value(record)

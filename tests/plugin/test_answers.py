@@ -134,7 +134,10 @@ def test_an_ordinal_answer_lands_on_each_score_and_may_stay(tmp_path: Path) -> N
     ("section", "message"),
     [
         ("cases: {kinds: [labels], edits: acts}", "got acts, and an answer has none"),
-        ("suite: {of: answer, log: rows.csv}", 'suite.of: got "answer"; must be runs or answers'),
+        (
+            "suite: {of: answer, log: rows.csv}",
+            'suite.of: got "answer"; must be runs, answers or pairs',
+        ),
     ],
 )
 def test_what_answers_cannot_be_is_refused(tmp_path: Path, section: str, message: str) -> None:

@@ -22,7 +22,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
 
 def source_of(path: Path, **places: Any) -> Source:
-    return open_sources((path,), input_format=InputFormat(**places), of_answers=True)
+    return open_sources((path,), input_format=InputFormat(**places), of="answers")
 
 
 def written(path: Path, text: str) -> Path:

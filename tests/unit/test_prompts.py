@@ -40,7 +40,7 @@ BUILT_IN = sorted(
         for stage in STAGES
         for mode in MODES
         for objective in OBJECTIVES
-        for of in ("text", *STAGES[stage].prompts_of - {"acts"})
+        for of in ("text", *STAGES[stage].prompts_of - {"acts", "pair"})
     }
 )
 LEVELS = (ScoreLevel(1, "partly done"), ScoreLevel(0, "not done"), ScoreLevel(2, "done"))

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.results import CaseResult, Verdict, most_frequent
+from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.results import scores_text as given_text
-from pytest_jrh.core.scales import BINARY
+from pytest_jrh.core.scales import BINARY, most_frequent
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.reports.topics import figures_table
 from pytest_jrh.stats.figures import all_warnings, sections

@@ -29,6 +29,7 @@ from pytest_jrh.cases.probes.probe import (
     shipped,
 )
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
+from pytest_jrh.cases.probes.swap import SWAP
 from pytest_jrh.core.calls import EDITOR, ONE_CALL, VERIFIER, Bounds
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
 from pytest_jrh.core.diffs import decisive_turns
@@ -124,6 +125,7 @@ PROBES: dict[str, Probe] = Probes(
         FORMAT_INVARIANCE,
         PROMPT_INJECTION,
         POSITION,
+        SWAP,
         RUBRIC_SPECIFICITY,
         VERDICT_PRESSURE,
         PARAPHRASE,

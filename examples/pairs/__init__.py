@@ -1,0 +1,1 @@
+"""Pairs of answers, and a judge that is asked in both orders."""

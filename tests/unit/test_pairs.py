@@ -1,0 +1,208 @@
+"""Tables that say which of two answers is better, and suites of pairs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.scales import code_of, paired, scale_of_line
+from pytest_jrh.core.transcript import answer_parts, in_other_order
+from pytest_jrh.reports.summary import compose
+from pytest_jrh.sources import open_sources
+from pytest_jrh.stats.pairs import Places, favours, places_of
+
+LLMBAR = Path(__file__).resolve().parents[3] / "shared/data/strong-judges/llmbar-gpt4.csv"
+FIRST, SECOND, TIE = map(code_of, ("first", "second", "tie"))
+
+
+def doubts(table: CheckedTable) -> str:
+    return str(compose(table.session).doubts)
+
+
+def places(table: CheckedTable) -> Places:
+    of_judge = places_of(table.session.sections[0].total.judged)
+    assert of_judge is not None
+    return of_judge
+
+
+def both_orders(*cases: tuple[str, str, str]) -> list[dict[str, str]]:
+    """For each pair a label and a verdict in the order of the table, and one in the other order, as
+    it was shown there.
+    """
+    turned = {"first": "second", "second": "first"}
+    rows = []
+    for number, (label, verdict, other) in enumerate(cases):
+        case = {"case": f"c{number}", "label": label, "verdict": verdict}
+        rows += [case | {"order": "ab"}]
+        rows += [case | {"order": "ba", "label": turned.get(label, label), "verdict": other}]
+    return rows
+
+
+@pytest.mark.skipif(not LLMBAR.is_file(), reason="LLMBar's verdicts are not there")
+def test_a_judge_of_llmbar_is_right_where_it_is_so_in_both_orders() -> None:
+    settings: dict[str, Any] = {
+        "pairs": True,
+        "order": "case",
+        "map": {"0": "first", "1": "second"},
+    }
+    table = check_table(LLMBAR, verdict="vanilla", **settings)
+    accuracy = table.session.sections[0].total.accuracy
+    assert (accuracy.count, accuracy.n) == (339, 419)
+    assert places(table).same.n - (places(table).same.count or 0) == 30
+    assert [*places(table).taken] == [20, 10]
+    changed = check_table(LLMBAR, verdict="vanilla_norules", baseline="vanilla", **settings)
+    assert changed.decision is not None
+    assert changed.decision.word == "FAIL"
+
+
+def test_a_verdict_that_changes_with_the_order_is_a_tie() -> None:
+    rows = both_orders(
+        ("first", "first", "second"),
+        ("first", "first", "first"),
+        ("second", "first", "first"),
+        ("tie", "second", "second"),
+        ("tie", "tie", "tie"),
+        ("second", "tie", "first"),
+    )
+    table = check_table(rows, pairs=True, order="order")
+    scores = [result.score for result in table.results]
+    assert scores == [FIRST, TIE, TIE, TIE, TIE, TIE]
+    assert [result.outcome for result in table.results].count("agree") == 3
+    found = places(table)
+    assert (found.same.count, found.same.n, [*found.taken]) == (2, 6, [2, 1])
+    # Of what is shown first: two of two, two of two, two of two, none of two, and one of one.
+    assert found.first.value == pytest.approx((0.5 + 1 + 1 + 0 + 1) / 5)
+    assert "In both orders it says the same of 2 of 6 pairs" in doubts(table)
+
+
+def test_a_pair_without_a_verdict_in_one_order_has_none() -> None:
+    rows = both_orders(("first", "first", "second"), ("first", "first", ""), ("tie", "tie", "tie"))
+    table = check_table(rows, pairs=True, order="order")
+    assert [result.outcome for result in table.results] == ["agree", "invalid_response", "agree"]
+    table = check_table(rows[:-1], pairs=True, order="order")
+    assert [result.outcome for result in table.results][-1] == "invalid_response"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("first", "second", "tie"), (FIRST, SECOND, TIE)),
+        (("A", "b", "Tie"), (FIRST, SECOND, TIE)),
+        (("1", "2", "tie"), (FIRST, SECOND, TIE)),
+        (("model_a", "model_b", "tie"), (FIRST, SECOND, TIE)),
+        (("gpt", "claude", "tie"), (FIRST, SECOND, TIE)),
+    ],
+)
+def test_a_place_is_told_in_many_words(words: Sequence[str], expected: Sequence[int]) -> None:
+    rows = []
+    for number, word in enumerate(words):
+        systems = {"model_a": "GPT", "model_b": "Claude"}
+        rows.append({"case": f"c{number}", "label": word, "verdict": word, **systems})
+    table = check_table(rows, pairs=True)
+    assert [result.label for result in table.results] == [*expected]
+    assert all(result.outcome == "agree" for result in table.results)
+
+
+def test_names_of_systems_are_places_row_by_row() -> None:
+    systems = {"model_a": "gpt", "model_b": "claude"}
+    turned = {"model_a": "claude", "model_b": "gpt"}
+    rows = [
+        {"case": "1", "winner": "gpt", "verdict": "first", **systems},
+        {"case": "2", "winner": "gpt", "verdict": "first", **turned},
+    ]
+    table = check_table(rows, pairs=True, label="winner")
+    assert [result.label for result in table.results] == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "message"),
+    [
+        ({"label": "0"}, {}, "nothing says which answer each means"),
+        ({"label": "frist"}, {}, "frist"),
+        ({}, {"order": "case"}, "must tell two orders"),
+        ({}, {"order": "turn"}, "no column"),
+    ],
+)
+def test_what_is_not_known_is_asked_for(
+    change: dict[str, str], settings: dict[str, Any], message: str
+) -> None:
+    rows = [{"case": f"c{n}", "label": "1", "verdict": "2"} | change for n in range(3)]
+    with pytest.raises(InputError, match=message):
+        check_table(rows, pairs=True, **settings)
+
+
+def test_the_scale_of_a_line_is_that_of_the_pair() -> None:
+    for orders in (1, 2):
+        assert scale_of_line(paired(orders).line, None) == paired(orders)
+    assert paired(2).settled((FIRST, FIRST, SECOND, SECOND, FIRST, FIRST)) == FIRST
+    assert paired(2).settled((FIRST, FIRST, FIRST, FIRST, SECOND, SECOND)) == TIE
+    assert paired(1).settled((SECOND,)) == SECOND
+
+
+def pairs_of(path: Path, rows: Sequence[dict[str, str]]) -> Any:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return open_sources((path,), of="pairs")
+
+
+def test_two_answers_of_a_row_are_the_last_turns_of_a_run(tmp_path: Path) -> None:
+    row = {"id": "1", "question": "How?", "answer_a": "So.", "answer_b": "Not so.", "by": "Ann"}
+    with pairs_of(tmp_path / "pairs.csv", [row]) as source:
+        run, _ = source.read("1", 1)
+    parts = answer_parts(run.messages)
+    assert (parts["request"], parts["response_a"], parts["response_b"]) == (
+        "How?",
+        "So.",
+        "Not so.",
+    )
+    turned = answer_parts(in_other_order(run.messages))
+    assert (turned["response_a"], turned["response_b"]) == ("Not so.", "So.")
+    assert run.metadata == {"id": "1", "by": "Ann"}
+
+
+def test_what_is_chosen_is_as_often_first_as_second(tmp_path: Path) -> None:
+    rows = []
+    for number in range(200):
+        rows.append({"prompt": f"{number}?", "chosen": f"yes {number}", "rejected": "no"})
+    with pairs_of(tmp_path / "200.csv", rows) as source:
+        chosen = {fields.key: fields.metadata["chosen"] for fields in source.fields()}
+        for key in [*chosen][:5]:
+            run, _ = source.read(*key)
+            first = answer_parts(run.messages)["response_a"].startswith("yes")
+            assert first == (chosen[key] == "first")
+            assert run.metadata["chosen"] == chosen[key]
+    assert 80 <= list(chosen.values()).count("first") <= 120
+    with pairs_of(tmp_path / "100.csv", [{**rows[0], "prompt": "new?"}, *rows[:100]]) as source:
+        fewer = {fields.key: fields.metadata["chosen"] for fields in source.fields()}
+    assert all(chosen.get(key, place) == place for key, place in fewer.items())
+
+
+def test_a_judge_that_favours_a_system_is_told() -> None:
+    rng = np.random.default_rng(5)
+    rows = []
+    for number in range(200):
+        systems = ("ours", "theirs") if rng.random() < 0.5 else ("theirs", "ours")
+        winner = ("first", "second", "tie")[rng.choice(3, p=(0.4, 0.4, 0.2))]
+        verdict = winner
+        if rng.random() < 0.3:
+            verdict = ("first", "second")[systems.index("ours")]
+        case = {"case": f"c{number}", "label": winner, "verdict": verdict}
+        rows.append(case | dict(zip(("model_a", "model_b"), systems, strict=True)))
+    table = check_table(rows, pairs=True)
+    favoured = {row.system: row for row in favours(table.session.sections[0].total.judged)}
+    ours, theirs = favoured["ours"], favoured["theirs"]
+    wins = [row["label"] == ("first" if row["model_a"] == "ours" else "second") for row in rows]
+    ties = [row["label"] == "tie" for row in rows]
+    share = (sum(wins) + sum(ties) / 2) / 200
+    assert ours.people.value == pytest.approx(share)
+    assert theirs.people.value == pytest.approx(1 - share)
+    assert (ours.more.lower or 0) > 0 > (theirs.more.upper or 0)
