@@ -310,6 +310,8 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
 
 def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool = True) -> str:
     """Which columns of a file were taken for what, and which for nothing."""
+    from pytest_jrh.sources.pairs import system_fields
+
     results, columns = table.table.results, table.columns
     parts = []
     for role, column in columns.taken().items():
@@ -321,13 +323,16 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
         parts.append("each line a case")
     if baseline and not columns.baseline:
         parts.append(f"baseline: {baseline}")
+    systems = system_fields(table.table.columns) if table.systems else []
+    if systems:
+        parts.append(f"systems: {listed(systems)}")
     contents = []
     if results:
         contents.append(f"{results.tool}'s results")
     if parts:
         contents.append(f"columns {', '.join(parts)}")
     line = f"{table.table.file}: {', '.join(contents)}"
-    unused = [column for column in table.table.columns if column not in columns.used]
+    unused = [column for column in table.table.columns if column not in {*columns.used, *systems}]
     if unused:
         line += f"; not used: {listed(unused)}"
     return line

@@ -162,7 +162,7 @@ class Columns(NamedTuple):
     @property
     def used(self) -> set[str]:
         """The columns that are taken for something."""
-        return {*self.texts, *self.by, self.weight}
+        return {*self.texts, *self.by, self.order, self.weight}
 
 
 def refuse_missing(

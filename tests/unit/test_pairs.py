@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import code_of, paired, scale_of_line
@@ -136,6 +137,20 @@ def test_what_is_not_known_is_asked_for(
     rows = [{"case": f"c{n}", "label": "1", "verdict": "2"} | change for n in range(3)]
     with pytest.raises(InputError, match=message):
         check_table(rows, pairs=True, **settings)
+
+
+def test_the_first_lines_name_the_orders_and_the_systems(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "pairs.csv"
+    row = "p1,{},ours,theirs,{},first\n"
+    rows = [row.format("ab", "ours"), row.format("ba", "theirs")]
+    table.write_text("case,shown,model_a,model_b,human,judge\n" + "".join(rows))
+    assert main(["check", str(table), "--pairs", "--order", "shown"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "case: case, order: shown, systems: model_a, model_b pairs, of which" in printed
+    assert main(["check", str(table), "--order", "shown"]) == pytest.ExitCode.USAGE_ERROR
+    assert "--order: has no meaning without --pairs" in capsys.readouterr().err
 
 
 def test_the_scale_of_a_line_is_that_of_the_pair() -> None:
