@@ -67,9 +67,9 @@ function drawTurns(turns) {
   let hidden = [];
   turns.forEach((turn, place) => {
     if (isShown(turn, place)) drawn.push(drawTurn(turn));
+    else hidden.push(turn);
     // Two answers to one request stand side by side.
     if (turn.part === "Answer B") drawn.push(make("div", { class: "pair" }, drawn.splice(-2)));
-    else hidden.push(turn);
     const next = turns[place + 1];
     if (hidden.length && (!next || isShown(next, place + 1) || turn.role === "system")) {
       drawn.push(drawFold(hidden));
