@@ -13,11 +13,13 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.scales import code_of, paired, scale_of_line
+from pytest_jrh.core.scales import code_of, other_place, paired, scale_of_line
 from pytest_jrh.core.transcript import answer_parts, in_other_order
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.sources import open_sources
 from pytest_jrh.stats.pairs import Places, favours, places_of
+from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
 
 LLMBAR = Path(__file__).resolve().parents[3] / "shared/data/strong-judges/llmbar-gpt4.csv"
 FIRST, SECOND, TIE = map(code_of, ("first", "second", "tie"))
@@ -221,3 +223,76 @@ def test_a_judge_that_favours_a_system_is_told() -> None:
     assert ours.people.value == pytest.approx(share)
     assert theirs.people.value == pytest.approx(1 - share)
     assert (ours.more.lower or 0) > 0 > (theirs.more.upper or 0)
+
+
+FIRST, SECOND = map(code_of, ("first", "second"))
+_SWAPPED: dict[str, Any] = {
+    "suite": "s",
+    "judge": "",
+    "rubric": "r",
+    "scale": paired(),
+    "probabilities": (),
+    "slices": (),
+    "systems": (),
+    "weight": None,
+}
+
+
+def planted_verdict(judge: str, label: int, longer: int, *, says_first: bool) -> int:
+    """What a planted judge says of a pair in the order in which it is shown."""
+    if judge == "longer wins":
+        return longer
+    return FIRST if says_first and judge != "sound" else label
+
+
+def has_finding(judge: str, seed: int) -> bool:
+    """Whether `swap` finds something in a session of 200 pairs, half of them doubtful."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(200):
+        label, longer = (int(place) for place in rng.choice([FIRST, SECOND], 2))
+        # Of some a third of the doubtful pairs, of all every pair, is decided by the place.
+        share = {"first": 1.0, "first in 30% of doubtful": 0.3 * (number < 100)}.get(judge, 0.0)
+        says_first, flickers = bool(rng.random() < share), rng.random(2) < 0.01
+        answers = []
+        for turned, is_other in enumerate(flickers):
+            place = other_place if turned else int
+            said = planted_verdict(judge, place(label), place(longer), says_first=says_first)
+            answers.append(other_place(said) if is_other else said)
+        same: dict[str, Any] = {**_SWAPPED, **NOT_COMPARED}
+        same |= {"cluster": number, "run": (str(number), 1)}
+        for test, right, said in zip(
+            ("labels", "swap"), (label, other_place(label)), answers, strict=True
+        ):
+            # Of what the judge has wrong nothing is changed.
+            if test == "swap" and answers[0] != label:
+                continue
+            rows.append(
+                same
+                | {
+                    "ids": f"{test} {number}",
+                    "made": f"m{number}",
+                    "test": test,
+                    "variant": "other_order" if test == "swap" else "",
+                    "label": right,
+                    "score": said,
+                    "answers": (said,),
+                    "outcome": "agree" if said == right else "disagree",
+                    "base": tuple(answers[:1]) if test == "swap" else (),
+                    "base_case": f"m{number}" if test == "swap" else "",
+                }
+            )
+    return any(table.is_finding for table in probe_tables(Verdicts.of_rows(rows)))
+
+
+@pytest.mark.parametrize(
+    ("judge", "fewest", "most"),
+    [
+        ("first", 95, 100),
+        ("first in 30% of doubtful", 95, 100),
+        ("longer wins", 0, 5),
+        ("sound", 0, 5),
+    ],
+)
+def test_swap_finds_judges_that_go_by_the_place(judge: str, fewest: int, most: int) -> None:
+    assert fewest <= sum(has_finding(judge, seed) for seed in range(100)) <= most
