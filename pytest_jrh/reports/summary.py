@@ -62,7 +62,7 @@ from pytest_jrh.stats import figures
 from pytest_jrh.stats.baseline import PromptChange
 from pytest_jrh.stats.decision import Kind, Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence
-from pytest_jrh.stats.pairs import places_of, places_sentence
+from pytest_jrh.stats.pairs import favour_sentence, favours, places_of, places_sentence
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
 from pytest_jrh.stats.verdicts import Verdicts
 
@@ -113,6 +113,7 @@ def compose(session: Session, *, bars: bool = False) -> Summary:
 
 _MOST_SUITES = 3
 _MOST_RATES = 2
+_MOST_SYSTEMS = 5
 _CONTEXT = 400
 
 
@@ -282,6 +283,9 @@ def _doubts(session: Session) -> Iterator[Block]:
         if places := places_of(section.total.judged):
             text = f"{judge}{places_sentence(places)}"
             yield Sentence(text, "warning" if places.is_biased else "")
+            for favour in favours(section.total.judged)[:_MOST_SYSTEMS]:
+                text = f"{judge}{favour_sentence(favour)}"
+                yield Sentence(text, "warning" if favour.is_shown else "")
         elif flicker := flicker_sentence(section.total):
             yield Sentence(f"{judge}{flicker}")
     for decision in session.decisions.values():

@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import PLACES, TIE, Scale, code_of, most_frequent, other_place
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.figures import percent, range_text
 from pytest_jrh.stats.intervals import (
     SIGNIFICANCE,
@@ -72,6 +72,12 @@ class Favour:
     people: Estimate
     more: Estimate
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether the judge is shown to favour the system, or to put it at a disadvantage."""
+        lower, upper = self.more.lower, self.more.upper
+        return lower is not None and upper is not None and not lower <= 0 <= upper
+
 
 def favours(judged: Verdicts) -> list[Favour]:
     """Each system that gave some of the answers, those first that win most by people."""
@@ -81,6 +87,9 @@ def favours(judged: Verdicts) -> list[Favour]:
     for system in dict.fromkeys(chain.from_iterable(known.systems.present())):
         places = known.systems.each(partial(_place_of, system), int)
         is_in_one = places >= 0
+        if not is_in_one.any():
+            # Both answers of its pairs are its own.
+            continue
         own = codes[places[is_in_one], None]
         wins = np.where(pairs[is_in_one] == own, 1.0, 0.5 * (pairs[is_in_one] == TIE))
         clusters = known.cluster[is_in_one]
@@ -109,6 +118,17 @@ def _first_share(scale: Scale, answers: Sequence[int]) -> float:
     shown = [*answers[:half], *map(other_place, answers[half:])]
     named = [answer for answer in shown if other_place(answer) != answer]
     return named.count(_FIRST) / len(named) if named else -1.0
+
+
+def favour_sentence(favour: Favour) -> str:
+    """How often a system wins by people, and by the judge."""
+    more, by_people = favour.more.value or 0.0, favour.people.value or 0.0
+    text = f"{one_line(favour.system)} wins {percent(by_people)} of its pairs by people and "
+    text += f"{percent(by_people + more)} by the judge: {100 * more:+.1f} points"
+    lower, upper = favour.more.lower, favour.more.upper
+    if lower is not None and upper is not None:
+        text += f" ({100 * lower:+.1f} to {100 * upper:+.1f})"
+    return f"{text}."
 
 
 def places_sentence(places: Places) -> str:

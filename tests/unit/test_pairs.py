@@ -17,7 +17,7 @@ from pytest_jrh.core.scales import code_of, other_place, paired, scale_of_line
 from pytest_jrh.core.transcript import answer_parts, in_other_order
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.sources import open_sources
-from pytest_jrh.stats.pairs import Places, favours, places_of
+from pytest_jrh.stats.pairs import Places, favour_sentence, favours, places_of
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
 
@@ -214,7 +214,8 @@ def test_a_judge_that_favours_a_system_is_told() -> None:
             verdict = ("first", "second")[systems.index("ours")]
         case = {"case": f"c{number}", "label": winner, "verdict": verdict}
         rows.append(case | dict(zip(("model_a", "model_b"), systems, strict=True)))
-    table = check_table(rows, pairs=True)
+    both = {"case": "own", "label": "tie", "verdict": "tie", "model_a": "own", "model_b": "own"}
+    table = check_table([*rows, both], pairs=True)
     favoured = {row.system: row for row in favours(table.session.sections[0].total.judged)}
     ours, theirs = favoured["ours"], favoured["theirs"]
     wins = [row["label"] == ("first" if row["model_a"] == "ours" else "second") for row in rows]
@@ -223,6 +224,9 @@ def test_a_judge_that_favours_a_system_is_told() -> None:
     assert ours.people.value == pytest.approx(share)
     assert theirs.people.value == pytest.approx(1 - share)
     assert (ours.more.lower or 0) > 0 > (theirs.more.upper or 0)
+    assert ours.is_shown
+    assert "own" not in favoured
+    assert favour_sentence(ours).startswith(f"ours wins {share:.1%} of its pairs by people and ")
 
 
 FIRST, SECOND = map(code_of, ("first", "second"))
