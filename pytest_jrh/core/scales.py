@@ -264,10 +264,15 @@ class Scale:
         """
         if not self.orders or not scores:
             return most_frequent(scores)
+        one, other = self.by_order(scores)
+        return TIE if one is None or one != other else one
+
+    def by_order(self, scores: Sequence[int]) -> tuple[int | None, int | None]:
+        """What the repeats come to of two answers as they stand, and the other way round; twice the
+        same where a judge is shown one order.
+        """
         half = len(scores) // self.orders
-        ones = {most_frequent(part) for part in (scores[:half], scores[-half:])}
-        one = ones.pop()
-        return TIE if ones or one is None else one
+        return most_frequent(scores[:half]), most_frequent(scores[-half:])
 
     def tie(self, label: int) -> int | None:
         """The wrong answer that a tie of repeats counts as; None where there is no telling which

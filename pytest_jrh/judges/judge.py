@@ -201,6 +201,11 @@ class JudgeSettings:
         return self.stage.model or self.kind
 
     @property
+    def orders(self) -> Json:
+        """What a judge of pairs that is shown both orders differs by from one that is not."""
+        return {"orders": "both"} if self.section.orders == "both" else {}
+
+    @property
     def parts(self) -> Json:
         """What verdicts rest on of it, beside a prompt or code and how answers are read."""
         stage = self.stage
@@ -459,8 +464,7 @@ class PromptJudge(SuiteJudge):
             parts["images"] = "send"
         if settings.stage.params:
             parts["params"] = settings.stage.params
-        if settings.section.orders == "both":
-            parts["orders"] = "both"
+        parts |= settings.orders
         for key in ("score_map", "verdict"):
             if value := getattr(settings.section, key):
                 parts[key] = value

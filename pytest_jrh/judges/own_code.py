@@ -149,10 +149,8 @@ class OwnCodeJudge(SuiteJudge):
         """SHA-256 of its code or version, its parts, map or threshold, and its model's settings."""
         section = self.settings.section
         values_read_by = section.score_map or section.threshold
-        parts = {**self._answer_rests_on(self.version), "score_map": values_read_by}
-        if section.orders == "both":
-            parts["orders"] = "both"
-        return json_digest(parts)
+        rests_on = {**self._answer_rests_on(self.version), **self.settings.orders}
+        return json_digest({**rests_on, "score_map": values_read_by})
 
     def _answer_rests_on(self, version: str | None) -> Mapping[str, Any]:
         """All that its answers depend on: not its map, which is for their meaning."""

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.scales import PLACES, TIE, Scale, code_of, most_frequent, other_place
+from pytest_jrh.core.scales import PLACES, TIE, Scale, code_of, other_place
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.figures import percent, range_text
 from pytest_jrh.stats.intervals import (
@@ -54,7 +54,7 @@ def places_of(judged: Verdicts) -> Places | None:
     first = estimate_mean(shares[names_one], judged.cluster[names_one])
     is_both = kinds.each(lambda kind: kind[0].orders == len(PLACES))
     of_both, both = judged.where(is_both), kinds[is_both]
-    by_order = Coded([_by_order(answers) for _, answers in both.names], both.codes)
+    by_order = Coded([scale.by_order(answers) for scale, answers in both.names], both.codes)
     same = by_order.each(lambda answers: len({*answers}) == 1)
     taken = []
     for code in map(code_of, PLACES):
@@ -102,12 +102,6 @@ def favours(judged: Verdicts) -> list[Favour]:
 def _place_of(system: str, systems: Sequence[str]) -> int:
     """The place of a system's answer; below 0 where it gave none, or both."""
     return systems.index(system) if systems.count(system) == 1 else -1
-
-
-def _by_order(answers: Sequence[int]) -> tuple[int | None, int | None]:
-    """What a judge says of a pair as it stands, and of it the other way round."""
-    half = len(answers) // 2
-    return most_frequent(answers[:half]), most_frequent(answers[half:])
 
 
 def _first_share(scale: Scale, answers: Sequence[int]) -> float:
