@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from benchmarks.measure import Line
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
-from pytest_jrh.core.runs import AgentRun, Message, Rubric
+from pytest_jrh.core.cases import AgentRun, Message, Rubric
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.llm.calls import parse
 

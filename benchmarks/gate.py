@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
-from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.cases import CaseSpec, Outcome
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, Scale, classed, most_frequent, numbered
-from pytest_jrh.core.skips import Outcome
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.changes import is_better, set_changes
 from pytest_jrh.stats.rule import Asked, Question, SetChange

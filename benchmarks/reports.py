@@ -16,8 +16,8 @@ from tests.support.judged_sessions import coin, judged, session_of, spooled
 from tests.support.made_cases import MESSAGES
 
 if TYPE_CHECKING:
+    from pytest_jrh.core.cases import Message
     from pytest_jrh.core.results import CaseResult
-    from pytest_jrh.core.runs import Message
 
 RUNS = (500, 2_500)
 _WORDS_A_TURN = 400

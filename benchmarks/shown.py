@@ -13,7 +13,7 @@ from itertools import islice, product
 from pathlib import Path
 
 from benchmarks.measure import Line
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.cases import Message
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.sources import open_source

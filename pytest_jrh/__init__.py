@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from pytest_jrh.cli.checking import CheckedTable, check_table
     from pytest_jrh.config.rubrics import load_rubrics
     from pytest_jrh.core.calls import Completion, StageModel
-    from pytest_jrh.core.cases import Case, PerturbationOutcome
+    from pytest_jrh.core.cases import AgentRun, Case, PerturbationOutcome, Rubric
     from pytest_jrh.core.errors import InputError, JrhError, NoVerdictCase, Unscored
     from pytest_jrh.core.results import CaseResult, Verdict
-    from pytest_jrh.core.runs import AgentRun, Rubric
     from pytest_jrh.core.scales import ScoreLevel
     from pytest_jrh.engine.library import (
         ConversationPerturber,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentRun": "core.runs",
+    "AgentRun": "core.cases",
     "Case": "core.cases",
     "CaseResult": "core.results",
     "CheckedTable": "cli.checking",
@@ -58,7 +57,7 @@ _HOMES = {
     "PerturbationOutcome": "core.cases",
     "Pipeline": "engine.library",
     "Reliability": "stats.figures",
-    "Rubric": "core.runs",
+    "Rubric": "core.cases",
     "ScoreLevel": "core.scales",
     "StageModel": "core.calls",
     "Unscored": "core.errors",

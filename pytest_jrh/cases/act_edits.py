@@ -36,10 +36,18 @@ from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.cases.probes.probe import all_ids, with_ids
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import MOST_FOLLOWING_EDITS, Completion, ResponseT
-from pytest_jrh.core.cases import Edit, EditKind, Plan, PlanStep
+from pytest_jrh.core.cases import (
+    Edit,
+    EditKind,
+    Message,
+    Messages,
+    Plan,
+    PlanStep,
+    Rubric,
+    Transcript,
+)
 from pytest_jrh.core.documents import Json, no_constant
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,

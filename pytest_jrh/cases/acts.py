@@ -21,8 +21,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Message, Messages
 from pytest_jrh.core.documents import Fields, Json
-from pytest_jrh.core.runs import Message, Messages
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,

@@ -18,10 +18,18 @@ from pydantic import create_model, model_validator
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Complete, Completion, StageModel
-from pytest_jrh.core.cases import Edit, Plan, PlanStep, Verification
+from pytest_jrh.core.cases import (
+    AgentRun,
+    Edit,
+    Messages,
+    Plan,
+    PlanStep,
+    Rubric,
+    Transcript,
+    Verification,
+)
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import AgentRun, Messages, Rubric, Transcript
 from pytest_jrh.core.scales import BINARY, CaseClass, Objective, Scale, coded
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (

@@ -12,10 +12,9 @@ from typing import Literal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import MAKING
+from pytest_jrh.core.cases import Label, Skip
 from pytest_jrh.core.ids import NATURAL, UNNAMED_BASE
-from pytest_jrh.core.runs import Label
 from pytest_jrh.core.scales import Objective, Said, Scale
-from pytest_jrh.core.skips import Skip
 
 
 @frozen

@@ -9,12 +9,20 @@ from argparse import Namespace
 from typing import Any
 
 from pytest_jrh.core.calls import JUDGE, known_name
-from pytest_jrh.core.documents import Fields, Json, listed, read_text, shown
+from pytest_jrh.core.documents import (
+    Fields,
+    Json,
+    as_text,
+    as_word,
+    label_value,
+    listed,
+    read_text,
+    shown,
+)
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import BARE, BINARY, numbered
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted, nearest_hint
-from pytest_jrh.core.values import as_text, as_word, label_value
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.source import as_pointer, several_values

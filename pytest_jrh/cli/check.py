@@ -221,7 +221,7 @@ def meanings(options: argparse.Namespace) -> Json:
 
 
 def _meaning(text: str) -> tuple[str, str]:
-    from pytest_jrh.core.values import as_word
+    from pytest_jrh.core.documents import as_word
 
     word, equals, value = text.rpartition("=")
     if not equals or not word.strip():

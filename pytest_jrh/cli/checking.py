@@ -15,17 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.documents import Fields, Json, shown
+from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
+from pytest_jrh.core.documents import Fields, Json, as_word, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, Extra
-from pytest_jrh.core.runs import LabelSource, Message, Rubric
 from pytest_jrh.core.scales import BINARY, PLACES, numbered, paired
-from pytest_jrh.core.skips import Outcome, Why
 from pytest_jrh.core.text import ELLIPSIS, same_lines
-from pytest_jrh.core.values import as_word
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.columns import (
@@ -57,8 +54,7 @@ from pytest_jrh.sources.verdicts import (
     weigh,
 )
 from pytest_jrh.stats.annotators import VotedCase, Votes
-from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
-from pytest_jrh.stats.comparison import NOT_IN_SUITE, Comparison, why_apart
+from pytest_jrh.stats.comparison import NEVER_REPORTED, NOT_IN_SUITE, Comparison, Scope, why_apart
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.probabilities import ERROR

@@ -23,14 +23,13 @@ from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
 from pytest_jrh.cli.check import meanings
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE
-from pytest_jrh.core.documents import DamagedError, Json, listed, shown
+from pytest_jrh.core.documents import DamagedError, Json, listed, shown, whole_number
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BINARY, Mode
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.templates import render_text
 from pytest_jrh.core.text import counted, visible
-from pytest_jrh.core.values import whole_number
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in

@@ -13,15 +13,13 @@ from pathlib import Path
 
 from pytest_jrh.config.rubrics import load_rubrics
 from pytest_jrh.config.schema import BlindSection
-from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
-from pytest_jrh.core.documents import listed, read_text, shown
+from pytest_jrh.core.cases import SETTLED, AgentRun, Case, CaseSpec, PerturbationOutcome, Rubric
+from pytest_jrh.core.documents import as_word, listed, read_text, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.runs import SETTLED, AgentRun, Rubric
 from pytest_jrh.core.scales import BARE
 from pytest_jrh.core.text import counted, visible
-from pytest_jrh.core.values import as_word
 from pytest_jrh.people.board import LabelBoard, drawn_evenly
 from pytest_jrh.people.labels import Disputes, LabelTable, label_word
 from pytest_jrh.review import Labelling

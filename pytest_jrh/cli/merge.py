@@ -17,7 +17,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 from pytest_jrh.config.places import argument
 from pytest_jrh.config.suite import Commands, Suite
-from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.cases import JUDGED, CaseSpec
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import (
     MOST_PROBLEMS,
@@ -30,7 +30,6 @@ from pytest_jrh.core.errors import (
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generation_id
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.skips import JUDGED
 from pytest_jrh.engine.provenance import origin_lines, suite_run
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.judges.python import imported

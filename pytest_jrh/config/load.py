@@ -25,6 +25,7 @@ from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, PromptsOf, StageModel
+from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
     Document,
     Json,
@@ -40,7 +41,6 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import read_head, relative_path
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import Mode, Said
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
 from pytest_jrh.core.text import nearest_hint

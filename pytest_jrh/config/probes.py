@@ -22,10 +22,9 @@ from pytest_jrh.config.rand import KINDS_KEY, Converted
 from pytest_jrh.config.schema import Config, ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import grouped_by
-from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.cases import CaseSpec, Labels, RunSummary
 from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, short_digest
-from pytest_jrh.core.runs import Labels, RunSummary
 from pytest_jrh.core.scales import Mode, coded
 from pytest_jrh.core.text import nearest_hint
 

@@ -7,17 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
+    CANNOT_TELL,
     Document,
     KeyPath,
     Mistakes,
+    as_seen,
+    as_word,
     listed,
     read_document,
     received,
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import (
     BETWEEN,
     BINARY,
@@ -31,7 +34,6 @@ from pytest_jrh.core.scales import (
     spelled,
 )
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.core.values import CANNOT_TELL, as_seen, as_word
 
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."

@@ -16,13 +16,11 @@ from pytest_jrh.config.places import argument
 from pytest_jrh.config.schema import Config, GateRules, LabelSection
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.cases import UNSCORED, CaseSpec, Rubric
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import BINARY, ORDINAL, Mode, Objective, Said, Scale
-from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.judges.judge import JudgeSettings
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Edit
-from pytest_jrh.core.runs import Message, Messages
+from pytest_jrh.core.cases import Edit, Message, Messages
 
 Kind = Literal["same", "gone", "new"]
 

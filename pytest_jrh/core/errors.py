@@ -25,9 +25,8 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.cases import Case
+    from pytest_jrh.core.cases import Case, SkipKind, UnscoredKind, Why
     from pytest_jrh.core.results import CaseResult
-    from pytest_jrh.core.skips import SkipKind, UnscoredKind, Why
 
 
 _T = TypeVar("_T")
@@ -141,7 +140,7 @@ class Unscored(JrhError):
     @property
     def why(self) -> Why:
         """What the result of the case keeps of it, which may hold secrets yet."""
-        from pytest_jrh.core.skips import Why
+        from pytest_jrh.core.cases import Why
 
         return Why(
             self.outcome,
@@ -163,7 +162,7 @@ class NoVerdictCase(JrhError):
 
     def __init__(self, kind: SkipKind, detail: str = "", rejected: Case | None = None) -> None:
         # A session without suites imports the errors, and is spared pydantic.
-        from pytest_jrh.core.skips import Skip
+        from pytest_jrh.core.cases import Skip
 
         self.skip = Skip(kind, detail)
         self.rejected = rejected

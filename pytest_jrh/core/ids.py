@@ -18,9 +18,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pytest_jrh.core import grouped
-from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.cases import CaseSpec, Rubric
 from pytest_jrh.core.results import CaseResult, Extra, ProbeVariant
-from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import Said
 
 CASES_FILE = "agent_perturbations.jsonl"

@@ -12,10 +12,18 @@ from pydantic import ConfigDict, Field, with_config
 
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import Spending
-from pytest_jrh.core.cases import CaseSpec, HumanReview
-from pytest_jrh.core.runs import Answer, LabelSource, Slices
+from pytest_jrh.core.cases import (
+    NOTHING_WRONG,
+    UNSCORED,
+    Answer,
+    CaseSpec,
+    HumanReview,
+    LabelSource,
+    Outcome,
+    Slices,
+    Why,
+)
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, Said, Scale, scale_of_line
-from pytest_jrh.core.skips import NOTHING_WRONG, UNSCORED, Outcome, Why
 
 
 @frozen

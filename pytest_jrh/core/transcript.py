@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from pytest_jrh.core.cases import Message, Messages, Transcript
 from pytest_jrh.core.redact import with_texts
-from pytest_jrh.core.runs import Message, Messages, Transcript
 from pytest_jrh.core.text import capital
 
 _Value = TypeVar("_Value")

@@ -20,14 +20,12 @@ from pytest_jrh.cases.probes.swap import made_pair
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageModel
-from pytest_jrh.core.cases import Case, CaseSpec, HumanReview
+from pytest_jrh.core.cases import UNSCORED, AgentRun, Case, CaseSpec, HumanReview, Rubric, Why
 from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
 from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
-from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import BINARY, coded
-from pytest_jrh.core.skips import UNSCORED, Why
 from pytest_jrh.core.transcript import is_pair, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.suite import ReadySuite

@@ -34,7 +34,7 @@ from pytest_jrh.core.calls import (
     StageModel,
     StageSpec,
 )
-from pytest_jrh.core.cases import Case, PerturbationOutcome, PlanStep
+from pytest_jrh.core.cases import AgentRun, Case, PerturbationOutcome, PlanStep, Rubric, Skip, Why
 from pytest_jrh.core.errors import (
     InputError,
     NoVerdictCase,
@@ -44,9 +44,7 @@ from pytest_jrh.core.errors import (
     error_text,
 )
 from pytest_jrh.core.results import CaseResult, Verdict
-from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.core.scales import BINARY, Mode, Objective
-from pytest_jrh.core.skips import Skip, Why
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case

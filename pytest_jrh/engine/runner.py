@@ -19,13 +19,12 @@ from pathlib import Path
 from pytest_jrh.cases.probes.swap import in_order
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.cases import Case, CaseSpec, Review
+from pytest_jrh.core.cases import NOTHING_WRONG, Case, CaseSpec, Review, Why
 from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.results import CaseResult, scores_text
 from pytest_jrh.core.scales import other_place
-from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.case import (
     Attempt,

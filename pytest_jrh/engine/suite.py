@@ -20,23 +20,25 @@ from pytest_jrh.config.probes import expand
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import RecordMode
-from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
-from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, read_document
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored, collecting
-from pytest_jrh.core.files import absolute
-from pytest_jrh.core.foreign_code import loading_for_replay
-from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
-from pytest_jrh.core.runs import (
+from pytest_jrh.core.cases import (
     AgentRun,
+    Case,
+    CaseSpec,
     Label,
     Labels,
     Messages,
+    PerturbationOutcome,
     Preprocessor,
     Rubric,
     RunKey,
     RunSummary,
     Slices,
 )
+from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, read_document
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored, collecting
+from pytest_jrh.core.files import absolute
+from pytest_jrh.core.foreign_code import loading_for_replay
+from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
 from pytest_jrh.core.scales import coded
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import assistant_indices

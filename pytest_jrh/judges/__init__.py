@@ -9,10 +9,9 @@ from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.documents import KeyPath, listed
 from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import JudgeStage
-from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.judge import PROMPT, JudgeKind, JudgeSettings, SuiteJudge
 from pytest_jrh.judges.own_code import file_of
-from pytest_jrh.judges.python import PYTHON
+from pytest_jrh.judges.python import INSPECT_SCORER, PYTHON
 from pytest_jrh.judges.together import together
 
 JUDGES: dict[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}

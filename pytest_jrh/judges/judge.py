@@ -20,12 +20,11 @@ from pydantic import BeforeValidator, create_model
 
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.runs import Message, Messages, Rubric, Transcript
 from pytest_jrh.core.scales import BINARY, Mode, Said, coded
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.templates import Template

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, UnscoredKind
 from pytest_jrh.core.errors import (
     InputError,
     Unscored,
@@ -40,7 +40,6 @@ from pytest_jrh.core.redact import names_a_credential
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.sections import ConfigSection, Flag, Text
-from pytest_jrh.core.skips import UnscoredKind
 from pytest_jrh.core.text import shortened
 from pytest_jrh.judges.judge import (
     CodeAnswer,

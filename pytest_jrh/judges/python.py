@@ -1,27 +1,33 @@
-"""The judge that is a Python function: how it is called with a case, and how it is found."""
+"""Judges that are code of the user's: a Python function, how it is called with a case, and how it
+is found; and a scorer of Inspect, the models that it asks, and how its value is read. Calls of
+models by a scorer go through Inspect.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import inspect
+import math
 import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.calls import Completion, ResponseT
+from pytest_jrh.core.calls import Completion, ResponseT, StageModel
 from pytest_jrh.core.cases import Case
-from pytest_jrh.core.documents import shown
+from pytest_jrh.core.documents import Fields, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.scales import Mode
-from pytest_jrh.core.sections import Takes, Text
-from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Said
+from pytest_jrh.core.sections import FreeMapping, Takes, Text
+from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.judges.judge import (
+    CodeAnswer,
     Function,
     JudgeCalls,
     JudgedCase,
@@ -32,11 +38,18 @@ from pytest_jrh.judges.judge import (
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
     OwnCodeKeys,
+    Scoring,
     code_digest,
+    file_of,
     imported_modules,
     loading,
     shown_path,
 )
+
+if TYPE_CHECKING:
+    from inspect_ai.model import Model
+    from inspect_ai.scorer import Scorer, Target
+    from inspect_ai.solver import TaskState
 
 _KEY = "python"
 _IN_CONFIG = f"judge.{_KEY}"
@@ -192,4 +205,189 @@ PYTHON = JudgeKind(
     build=_build,
     keys=PythonKeys,
     notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
+)
+
+
+_LONGEST = 300
+_SCORER = "inspect_scorer"
+_NAMES = "a scorer is named as file.py@name, or package/name of an installed package"
+# Inspect's own words for right and wrong.
+_BINARY_MAP: dict[str, Said] = {"C": 0, "I": 1, NO_SUCH: NO_SUCH}
+# How Inspect's graders begin the explanation of an answer without a grade.
+_NO_GRADE = "Grade not found"
+
+
+class ScorerKeys(OwnCodeKeys):
+    """The keys of a judge that is a scorer of Inspect."""
+
+    inspect_scorer: Annotated[Text | None, Takes("a scorer, as file.py@name or package/name")] = (
+        None
+    )
+    """A scorer of Inspect that judges: file.py@name, with a path from the config, or package/name.
+    """
+    args: FreeMapping | None = None
+    """The arguments that the scorer is made with."""
+    model_roles: Annotated[
+        dict[str, str] | None,
+        Takes("a mapping of roles to models, such as {grader: openai/gpt-4.1}"),
+    ] = None
+    """The models of its roles, as Inspect names them; `model` is that of all others."""
+
+
+@frozen
+class ScorerJudge(OwnCodeJudge):
+    """A judge that is a scorer of Inspect; it gets a `TaskState` of each case, and asks models
+    through Inspect.
+    """
+
+    section: ScorerKeys
+    scorer: Scorer
+
+    @property
+    def parts(self) -> Fields:
+        """The scorer, as the config names it, with what it is made with and its models."""
+        section = self.section
+        return {
+            "kind": _SCORER,
+            "scorer": self.path,
+            "args": section.args,
+            "model_roles": section.model_roles,
+            # Of keys that there were: the digests of recordings have them.
+            "value_key": None,
+            "target": None,
+        }
+
+    def scoring(self, judged: JudgedCase) -> Scoring:
+        """How its values become scores: Inspect's own without a map, and names of the answers."""
+        section = self.settings.section
+        score_map = section.score_map
+        if not judged.levels or judged.levels[0].label == BINARY.words[0]:
+            score_map = score_map or _BINARY_MAP
+        return Scoring(f"The judge {self.label}", score_map, section.threshold, one_passes=True)
+
+    async def answer(
+        self, judged: JudgedCase, case: Case, calls: JudgeCalls, submit: Submit
+    ) -> CodeAnswer:
+        """What the scorer gives for a case, asking the models that the config names."""
+        del calls, submit
+        from inspect_ai.model import GenerateConfig
+        from inspect_ai.model._model import init_active_model, init_model_roles
+        from inspect_ai.scorer import Target
+
+        stage = self.settings.stage
+        if stage.model:
+            init_active_model(_model(stage.model, stage), GenerateConfig())
+        roles = {
+            role: _model(name, stage) for role, name in (self.section.model_roles or {}).items()
+        }
+        init_model_roles({**roles})
+        target = Target(judged.rubric.text)
+        state = task_state(judged, case, target, stage.model or "none/none")
+        return answer_of(await self.scorer(state, target), self.scoring(judged))
+
+
+def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
+    """The value and the explanation of a scorer's score; raises `Unscored` for what is no value."""
+    from inspect_ai.scorer import Score
+
+    if not isinstance(score, Score):
+        raise scoring.invalid(f"gave {type(score).__name__}, which is no Score")
+    value: object = score.value
+    reasoning = score.explanation or ""
+    if reasoning.startswith(_NO_GRADE):
+        # Inspect's graders before 0.3.245, and scorers that were copied from them, give an answer
+        # without a grade the value of an incorrect one.
+        value = None
+    if isinstance(value, Mapping):
+        raise scoring.invalid(
+            f"gave several values ({', '.join(map(str, value))}), and a judge has to give one"
+        )
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        explanation = shortened(" ".join(reasoning.split()), _LONGEST)
+        raise scoring.invalid(f"left the case unscored: {explanation or '(no explanation)'}")
+    if isinstance(value, float) and value.is_integer() and scoring.score_map is None:
+        # Inspect's own values of scores are floats.
+        value = int(value)
+    return CodeAnswer(value, reasoning)
+
+
+def _named_files(args: Fields, folders: Sequence[Path]) -> dict[str, Path]:
+    """The files that arguments of the config name, by their names there."""
+    files: dict[str, Path] = {}
+    for value in args.values():
+        for folder in folders if isinstance(value, str) else ():
+            # A text for a grader is no name of a file, and may be too long for one.
+            with contextlib.suppress(OSError, ValueError):
+                if (folder / value).is_file():
+                    files.setdefault(value, folder / value)
+    return files
+
+
+def _model(name: str, stage: StageModel) -> Model:
+    from inspect_ai.model import GenerateConfig, get_model
+
+    config = GenerateConfig(temperature=stage.temperature, max_tokens=stage.max_tokens)
+    return get_model(name, config=config, base_url=stage.api_base)
+
+
+def task_state(judged: JudgedCase, case: Case, target: Target, model: str) -> TaskState:
+    """The state of a finished run, as a scorer gets it: its output is the last assistant turn."""
+    from inspect_ai.model import ChatCompletionChoice, ChatMessage, ModelName, ModelOutput
+    from inspect_ai.solver import TaskState
+    from pydantic import TypeAdapter
+
+    messages = TypeAdapter(list[ChatMessage]).validate_python([*map(dict, judged.messages)])
+    last = next((turn for turn in reversed(messages) if turn.role == "assistant"), None)
+    output = ModelOutput(
+        model=model, choices=[] if last is None else [ChatCompletionChoice(message=last)]
+    )
+    return TaskState(
+        model=ModelName(model),
+        sample_id=case.run.sample_id or case.run.run_id,
+        epoch=case.run.epoch,
+        input=judged.input,
+        messages=messages,
+        target=target,
+        output=output,
+        completed=True,
+        metadata=dict(judged.metadata),
+    )
+
+
+def _build_scorer(settings: JudgeSettings, mode: Mode, instruction: str) -> ScorerJudge:
+    """The judge of a scorer.
+
+    Raises `InputError` with what Inspect says where it is not there, or its module raised.
+    """
+    del mode, instruction  # the scorer gets the rubric as its target
+    section = settings.section
+    assert isinstance(section, ScorerKeys)
+    spec, args = section.inspect_scorer, section.args or {}
+    assert spec is not None
+    path = shown_path(spec)
+    with loading(f"the scorer {path!r} cannot be loaded", f"judge.{_SCORER}", _NAMES):
+        from inspect_ai._eval.loader import scorer_from_spec
+        from inspect_ai._util.registry import registry_info, registry_lookup
+        from inspect_ai.scorer._scorer import ScorerSpec
+
+        scorer = scorer_from_spec(ScorerSpec(scorer=spec), None, **args)
+        factory = registry_lookup("scorer", registry_info(scorer).name)
+    digest = code_digest(
+        factory if callable(factory) else scorer,
+        module_file=file_of(spec),
+        config_files=_named_files(args, settings.folders),
+    )
+    return ScorerJudge(settings, digest, path, section, scorer)
+
+
+INSPECT_SCORER = JudgeKind(
+    key=_SCORER,
+    build=_build_scorer,
+    keys=ScorerKeys,
+    one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
+    notes=(
+        "args: {partial_credit: false}          # what the scorer is made with",
+        "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; or `model`",
+        'score_map: {"true": 0, "false": 1}     # where its values are not C and I',
+    ),
 )

@@ -30,11 +30,10 @@ from pydantic import (
 )
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Rubric
 from pytest_jrh.core.documents import Json, listed, shown
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges.judge import (
     CodeAnswer,

@@ -13,11 +13,10 @@ from typing import NamedTuple
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import grouped_by
 from pytest_jrh.core.calls import VERIFIER
+from pytest_jrh.core.cases import MADE, LabelKey, Labels, RunKey, majority
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import LabelKey, Labels, RunKey, majority
-from pytest_jrh.core.skips import MADE
 from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.annotators import VotedCase, Votes

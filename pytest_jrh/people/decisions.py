@@ -13,12 +13,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.cases import Case, CaseSpec, Edit
+from pytest_jrh.core.cases import Case, CaseSpec, Edit, Message
 from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import Json, parsed_lines
 from pytest_jrh.core.files import append_line, encoded
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
-from pytest_jrh.core.runs import Message
 from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.transcript import message_text, replace_text, storable, without_reasoning
 from pytest_jrh.store.records import BY_HAND

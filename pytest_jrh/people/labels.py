@@ -24,14 +24,10 @@ from pytest_jrh.config.places import Places
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.cases import Case
-from pytest_jrh.core.documents import DamagedError, Fields, Json, listed, parsed_lines, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, collecting, first_problems
-from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
-from pytest_jrh.core.ids import question_digest
-from pytest_jrh.core.runs import (
+from pytest_jrh.core.cases import (
     SETTLED,
     Answer,
+    Case,
     Label,
     LabelKey,
     LabelledBy,
@@ -40,18 +36,27 @@ from pytest_jrh.core.runs import (
     VoteSource,
     majority,
 )
-from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
-from pytest_jrh.core.text import counted, nearest_hint, same_lines
-from pytest_jrh.core.values import (
+from pytest_jrh.core.documents import (
     CANNOT_TELL,
+    DamagedError,
+    Fields,
+    Json,
     NoLabelError,
     as_seen,
     as_text,
     as_word,
     label_value,
+    listed,
     mapped,
+    parsed_lines,
+    shown,
     whole_number,
 )
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, collecting, first_problems
+from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
+from pytest_jrh.core.ids import question_digest
+from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
+from pytest_jrh.core.text import counted, nearest_hint, same_lines
 from pytest_jrh.sources.columns import Table, columns_named
 from pytest_jrh.sources.pairs import place_named
 from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field

@@ -41,7 +41,7 @@ from pytest_jrh.recording.cassettes import (
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun
-from pytest_jrh.stats.baseline import is_active
+from pytest_jrh.stats.comparison import is_active
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.store.ledger import ledger_path, result_from
 

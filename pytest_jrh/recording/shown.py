@@ -12,11 +12,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import Literal, TypeAlias
 
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Message, Messages
 from pytest_jrh.core.diffs import edited_turns, shared_ends
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
-from pytest_jrh.core.runs import Message, Messages
 from pytest_jrh.core.transcript import media_in, message_text, render_transcript, texts_of
 from pytest_jrh.recording.exchanges import HttpRequest
 

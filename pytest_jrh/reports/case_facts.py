@@ -12,15 +12,13 @@ from typing import NamedTuple
 
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import STAGES, VERIFIER
-from pytest_jrh.core.cases import Case, Edit
+from pytest_jrh.core.cases import SKIPS, UNSCORED, Case, Edit, Message, Why, majority
 from pytest_jrh.core.diffs import Piece, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
-from pytest_jrh.core.runs import Message, majority
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.core.skips import SKIPS, UNSCORED, Why
 from pytest_jrh.core.text import (
     ELLIPSIS,
     capital,

@@ -16,11 +16,11 @@ from pathlib import Path
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen, grouped
+from pytest_jrh.core.cases import MADE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, generation_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
-from pytest_jrh.core.skips import MADE
 from pytest_jrh.core.text import Styled, counted, escape_commands
 from pytest_jrh.people import wrongly_labelled
 from pytest_jrh.reports.for_programs import JsonReport, JunitReport
@@ -29,9 +29,8 @@ from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
 from pytest_jrh.reports.terminal import TerminalReport
-from pytest_jrh.stats.baseline import Baseline, PromptChange, Scope, is_active
 from pytest_jrh.stats.changes import how_asked
-from pytest_jrh.stats.comparison import compare
+from pytest_jrh.stats.comparison import Baseline, PromptChange, Scope, compare, is_active
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.ledger import (

@@ -24,15 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.cases.probes import changed_again
-from pytest_jrh.core.cases import Case, Edit
+from pytest_jrh.core.cases import UNSCORED, Case, Edit, Message, Rubric
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
 from pytest_jrh.core.ids import generation_id, made_case_id, short_digest
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
-from pytest_jrh.core.runs import Message, Rubric
-from pytest_jrh.core.skips import UNSCORED
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (

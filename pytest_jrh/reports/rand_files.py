@@ -21,7 +21,7 @@ from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.calls import EDITOR
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Message, Rubric
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
@@ -33,7 +33,6 @@ from pytest_jrh.core.ids import (
     perturbed_idx,
 )
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import render_transcript

@@ -13,16 +13,16 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
+from pytest_jrh.core.cases import Message, Rubric
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
-from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.scales import Scale, coded
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.annotators import People, people_beside
-from pytest_jrh.stats.baseline import PromptChange
+from pytest_jrh.stats.comparison import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
 from pytest_jrh.stats.figures import Section, sections
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of

@@ -59,7 +59,7 @@ from pytest_jrh.reports.session import (
     what_was_done,
 )
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.baseline import PromptChange
+from pytest_jrh.stats.comparison import PromptChange
 from pytest_jrh.stats.decision import Kind, Word
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence
 from pytest_jrh.stats.pairs import favour_sentence, favours, places_of, places_sentence

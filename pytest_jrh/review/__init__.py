@@ -21,18 +21,16 @@ from pytest_jrh.cases.acts import acts_of, calls_of_turn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Message
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import Json, parsed, read_text
+from pytest_jrh.core.documents import Json, as_text, parsed, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id, short_digest
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Message
 from pytest_jrh.core.scales import NO_SUCH
 from pytest_jrh.core.text import same_lines, visible
 from pytest_jrh.core.transcript import brief, message_text
-from pytest_jrh.core.values import as_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import Assigned, LabelBoard, ReviewBoard, Reviewed

@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_jrh.config import preprocessors
-from pytest_jrh.core.documents import DamagedError, Json, listed, other_kind, printable
+from pytest_jrh.core.cases import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunKey, RunSummary
+from pytest_jrh.core.documents import DamagedError, Json, as_text, listed, other_kind, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.runs import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunKey, RunSummary
 from pytest_jrh.core.sections import InputFormat, Of
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.values import as_text
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, Answers
 from pytest_jrh.sources.columns import CaseKey, Table, TextToLabel

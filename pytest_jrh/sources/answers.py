@@ -14,12 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.core.calls import PART_NAMES
-from pytest_jrh.core.documents import DamagedError, Json, listed, pointer_to, printable, shown
+from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
+from pytest_jrh.core.documents import (
+    DamagedError,
+    Json,
+    as_text,
+    listed,
+    pointer_to,
+    printable,
+    shown,
+    whole_number,
+)
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
 from pytest_jrh.core.sections import ROW_NUMBER
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import (
     PAIR,
@@ -29,7 +37,6 @@ from pytest_jrh.core.transcript import (
     storable,
     with_part_ids,
 )
-from pytest_jrh.core.values import as_text, whole_number
 from pytest_jrh.sources.chat import is_chat, json_text, read_messages
 from pytest_jrh.sources.columns import Table, columns_named, id_column
 from pytest_jrh.sources.eval_logs import EvalLog

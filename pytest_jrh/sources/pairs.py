@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from pytest_jrh.core.calls import PART_NAMES
-from pytest_jrh.core.documents import Fields, Json, listed, shown
+from pytest_jrh.core.documents import Fields, Json, as_text, as_word, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.scales import PLACES, code_of, other_place
 from pytest_jrh.core.transcript import PAIR, in_other_order
-from pytest_jrh.core.values import as_text, as_word
 from pytest_jrh.sources.answers import Answers
 from pytest_jrh.sources.columns import Columns, Table, columns_named
 from pytest_jrh.sources.source import Form

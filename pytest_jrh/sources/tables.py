@@ -20,6 +20,7 @@ from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
     Json,
+    as_text,
     listed,
     parsed,
     pointer_to,
@@ -30,7 +31,6 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.core.values import as_text
 from pytest_jrh.sources.columns import PLACE, Table
 from pytest_jrh.sources.results import read_results
 from pytest_jrh.sources.results.scores import Results

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core import grouped
+from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
 from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
@@ -37,8 +38,6 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.runs import AgentRun, RunKey, RunSummary
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.chat import fields_of, read_message, read_messages

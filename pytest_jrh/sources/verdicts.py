@@ -12,9 +12,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pytest_jrh.core.documents import Fields, listed, shown
+from pytest_jrh.core.cases import SETTLED, label_of
+from pytest_jrh.core.documents import (
+    CANNOT_TELL,
+    Fields,
+    NoLabelError,
+    as_seen,
+    as_word,
+    label_value,
+    listed,
+    part_of,
+    shown,
+    whole_number,
+)
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.runs import SETTLED, label_of
 from pytest_jrh.core.scales import (
     BARE,
     BETWEEN,
@@ -27,15 +38,6 @@ from pytest_jrh.core.scales import (
     with_not_applicable,
 )
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.values import (
-    CANNOT_TELL,
-    NoLabelError,
-    as_seen,
-    as_word,
-    label_value,
-    part_of,
-    whole_number,
-)
 from pytest_jrh.sources.columns import CaseKey, Columns, Table, words_of
 from pytest_jrh.sources.results.scores import quoted
 

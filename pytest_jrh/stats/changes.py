@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_jrh.core.cases import Slices
 from pytest_jrh.core.results import JudgeLine
-from pytest_jrh.core.runs import Slices
 from pytest_jrh.core.scales import BINARY, CaseClass, Scale, off
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.baseline import Baseline, short
 from pytest_jrh.stats.classes import GIVEN_NO_LEVEL, apart, called, mistakes_text
+from pytest_jrh.stats.comparison import Baseline, short
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.intervals import t_quantile
 from pytest_jrh.stats.rule import (

@@ -16,7 +16,6 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.scales import CaseClass, as_level
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.baseline import NEVER_REPORTED, Scope
 from pytest_jrh.stats.changes import (
     about_sets,
     chance_text,
@@ -27,7 +26,14 @@ from pytest_jrh.stats.changes import (
     set_changes,
 )
 from pytest_jrh.stats.classes import called, mistakes_text
-from pytest_jrh.stats.comparison import CASE_CHANGED, NOT_IN_BASELINE, Comparison, missing_from
+from pytest_jrh.stats.comparison import (
+    CASE_CHANGED,
+    NEVER_REPORTED,
+    NOT_IN_BASELINE,
+    Comparison,
+    Scope,
+    missing_from,
+)
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.intervals import estimate_kappa
 from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits

@@ -15,8 +15,8 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.classes import FALSE_ALARMS, false_alarms
+from pytest_jrh.stats.comparison import Scope
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import flicker_of, share_of

@@ -18,11 +18,10 @@ import numpy.typing as npt
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import JUDGED, MADE, LabelKey, majority
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import LabelKey, majority
 from pytest_jrh.core.scales import BINARY
-from pytest_jrh.core.skips import JUDGED, MADE
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.annotators import Agreement, VotedCase, Votes, agreement
 from pytest_jrh.stats.intervals import Clusters, Estimate, estimate, estimate_share

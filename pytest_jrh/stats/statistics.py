@@ -15,7 +15,7 @@ from statistics import fmean
 import numpy as np
 
 from pytest_jrh.core import frozen, grouped_by
-from pytest_jrh.core.runs import majority
+from pytest_jrh.core.cases import majority
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, CaseClass, Scale, off
 from pytest_jrh.stats.classes import (
     FALSE_ALARMS,

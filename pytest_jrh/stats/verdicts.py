@@ -18,11 +18,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pytest_jrh.core.cases import JUDGED, UNSCORED, Outcome, Slices
 from pytest_jrh.core.ids import generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Slices
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scale
-from pytest_jrh.core.skips import JUDGED, UNSCORED, Outcome
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]

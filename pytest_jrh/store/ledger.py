@@ -34,7 +34,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.cases import UNEDITED, Case, CaseSpec
+from pytest_jrh.core.cases import NOTHING_WRONG, UNEDITED, Case, CaseSpec, LabelSource, Why
 from pytest_jrh.core.documents import Fields, Json, misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import (
@@ -47,14 +47,12 @@ from pytest_jrh.core.files import (
 from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
-from pytest_jrh.core.runs import LabelSource
-from pytest_jrh.core.skips import NOTHING_WRONG, Why
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.sources.tables import guarded
-from pytest_jrh.stats.baseline import Baseline, Scope, suite_of, tolerated, update
+from pytest_jrh.stats.comparison import Baseline, Scope, suite_of, tolerated, update
 from pytest_jrh.store.records import case_digest, content_digest, in_words, record_line
 
 _FORMAT = 3

@@ -25,16 +25,14 @@ from typing import Any, NamedTuple
 from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen, grouped_by
-from pytest_jrh.core.cases import Case, CaseSpec, Review
+from pytest_jrh.core.cases import MADE, Case, CaseSpec, Label, Review, Rubric, RunKey, Why
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import FileLine, LineFiles, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Label, Rubric, RunKey
 from pytest_jrh.core.scales import Mode, Objective, Said
-from pytest_jrh.core.skips import MADE, Why
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.source import clusters_by
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger

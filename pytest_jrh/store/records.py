@@ -17,22 +17,25 @@ from pydantic_core import to_jsonable_python
 import pytest_jrh.config.rand  # noqa: F401 - makes names of tests known
 from pytest_jrh.cases.tests import BASES, KINDS, OTHER_NAMES, POSITIVES
 from pytest_jrh.core.cases import (
+    AgentRun,
     Case,
     CaseSpec,
     Edit,
+    Label,
     PerturbationOutcome,
     Plan,
     PlanStep,
     Review,
+    Rubric,
+    Skip,
+    Transcript,
     Verification,
 )
 from pytest_jrh.core.documents import Fields, Json, misfit
 from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
-from pytest_jrh.core.runs import AgentRun, Label, Rubric, Transcript
 from pytest_jrh.core.scales import Mode, Objective, Said, Scale, ScoreLevel, coded, paired, scale_of
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import (
     ROLES,
     is_role,

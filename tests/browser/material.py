@@ -7,8 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.cases import Case, Edit, PerturbationOutcome, Plan, PlanStep, Verification
-from pytest_jrh.core.runs import AgentRun, Message, Rubric
+from pytest_jrh.core.cases import (
+    AgentRun,
+    Case,
+    Edit,
+    Message,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Rubric,
+    Verification,
+)
 from pytest_jrh.core.scales import coded
 from tests.support.made_cases import LEVELS, make_spec, make_suite
 

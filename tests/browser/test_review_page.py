@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.cases import Verification
+from pytest_jrh.core.cases import Skip, Verification
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from tests.browser.material import hostile_case, made_case
 from tests.browser.opened import page_process

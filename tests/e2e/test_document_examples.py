@@ -23,8 +23,8 @@ from pytest_jrh import (
     load_inspect_eval_runs,
     load_rubrics,
 )
+from pytest_jrh.core.cases import Skip
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.store.ledger import line_data
 from pytest_jrh.store.records import record_line, to_record
 from tests.support.made_cases import make_case, make_result, make_spec

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.calls import MAKING, Spending
-from pytest_jrh.core.skips import UNSCORED, Why
+from pytest_jrh.core.cases import UNSCORED, Why
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
 from tests.support.exchange import Reply, Request, envelope

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.config.suite import SuiteTest
-from pytest_jrh.core.cases import Plan, PlanStep, Verification
+from pytest_jrh.core.cases import Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
-from pytest_jrh.core.runs import Label
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import write_beside_cases

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.results import CaseResult
     from pytest_jrh.core.scales import RubricScales
-    from pytest_jrh.stats.baseline import Baseline, Scope
-    from pytest_jrh.stats.comparison import Comparison
+    from pytest_jrh.stats.comparison import Baseline, Comparison, Scope
     from pytest_jrh.stats.intervals import Estimate
 
 

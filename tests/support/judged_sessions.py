@@ -20,7 +20,7 @@ from pytest_jrh.core.scales import coded
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
-from pytest_jrh.stats.baseline import Baseline, Scope, short, update
+from pytest_jrh.stats.comparison import Baseline, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.made_cases import RecordIndex, read_spools
 from pytest_jrh.store.records import stored_line
@@ -39,8 +39,7 @@ from tests.support.made_cases import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_jrh.core.cases import Case
-    from pytest_jrh.core.runs import Message, Rubric
+    from pytest_jrh.core.cases import Case, Message, Rubric
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 

@@ -11,14 +11,22 @@ from pytest_jrh.config.schema import Config
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.calls import Spending, StageModel, Usage
 from pytest_jrh.core.cases import (
+    JUDGED,
+    UNCOMPARED,
+    UNSCORED,
+    AgentRun,
     Case,
     CaseSpec,
     Edit,
     EditKind,
+    Message,
+    Outcome,
     PerturbationOutcome,
     Plan,
     PlanStep,
+    Rubric,
     Verification,
+    Why,
 )
 from pytest_jrh.core.files import LinePlace
 from pytest_jrh.core.ids import case_id
@@ -30,9 +38,7 @@ from pytest_jrh.core.results import (
     ProbeVariant,
     Verdict,
 )
-from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel, coded
-from pytest_jrh.core.skips import JUDGED, UNCOMPARED, UNSCORED, Outcome, Why
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import SuiteRun

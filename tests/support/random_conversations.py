@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes.probe import Base
-from pytest_jrh.core.runs import Message, Rubric
+from pytest_jrh.core.cases import Message, Rubric
 from pytest_jrh.core.scales import ScoreLevel
 
 TEXT = st.text(st.sampled_from("ab é\u0301Åñ한 1{}[]\"'<>#$\r\n\t"), max_size=30)

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_jrh.core.cases import Case, PerturbationOutcome
-from pytest_jrh.core.runs import AgentRun, Message
+from pytest_jrh.core.cases import AgentRun, Case, Message, PerturbationOutcome
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts

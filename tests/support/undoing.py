@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_jrh.core.cases import Edit
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.cases import Edit, Message
 
 
 def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message, ...]:

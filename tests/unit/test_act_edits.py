@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.core.cases import PerturbationOutcome
+from pytest_jrh.core.cases import AgentRun, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.diffs import edited_turns
-from pytest_jrh.core.runs import AgentRun, Message, Rubric
 from pytest_jrh.engine.library import Pipeline
 from tests.support.conversations import wait_for
 from tests.support.scripted import Asked, ScriptedModel

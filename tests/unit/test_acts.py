@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.acts import acts_of, mentioned, tools_of, values_of_acts
+from pytest_jrh.core.cases import Message
 from pytest_jrh.core.diffs import decisive_turns, edited_turns
-from pytest_jrh.core.runs import Message
 from tests.support.cpu import cpu_seconds
 from tests.support.made_cases import act_edit
 

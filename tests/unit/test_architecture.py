@@ -39,7 +39,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "openai": ("llm.transport",),
     "httpx": ("llm.transport",),
     "httpcore": ("llm.transport",),
-    "inspect_ai": ("judges.inspect_code", "sources.eval_logs"),
+    "inspect_ai": ("judges.python", "sources.eval_logs"),
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
     "sklearn": ("reports.rand_files",),

@@ -17,7 +17,7 @@ from pytest_jrh.cases.probes.prompt_injection import (
     injections,
     values_for,
 )
-from pytest_jrh.core.runs import Rubric
+from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.transcript import message_text
 

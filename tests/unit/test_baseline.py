@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.cases import Outcome
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.skips import Outcome
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
-from pytest_jrh.stats.baseline import Baseline, Scope, short, update
+from pytest_jrh.stats.comparison import Baseline, Scope, short, update
 from pytest_jrh.store.ledger import parsed, render
 from tests.support.conversations import judge_settings
 from tests.support.figures import comparison_of

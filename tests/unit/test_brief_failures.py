@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core.cases import Label
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.runs import Label
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.core.transcript import with_part_ids
 from pytest_jrh.reports.case_facts import WIDTH, disagreement_text, unscored_text

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config import probes as cases
 from pytest_jrh.core import ids
-from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.runs import RunSummary
+from pytest_jrh.core.cases import CaseSpec, RunSummary
 from pytest_jrh.recording.cassettes import cassettes_in
 from tests.support.made_cases import make_spec, make_suite, suite_with
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.stats.baseline import Baseline, Scope
+from pytest_jrh.stats.comparison import Baseline, Scope
 from pytest_jrh.stats.verdicts import Coded, Verdicts, distinct
 from tests.support.figures import comparison_of
 

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.cases import Outcome
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import numbered
-from pytest_jrh.core.skips import Outcome
 from pytest_jrh.reports.for_programs import decision_data
-from pytest_jrh.stats.baseline import Baseline, Scope, tolerated, update
 from pytest_jrh.stats.changes import how_asked
+from pytest_jrh.stats.comparison import Baseline, Scope, tolerated, update
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.rule import Asked
 from tests.support.figures import comparison_of

@@ -94,7 +94,7 @@ def test_yaml_examples_fit_the_schemas(path: Path) -> None:
 
 
 def test_the_page_on_reports_explains_every_kind_of_skip() -> None:
-    from pytest_jrh.core.skips import SKIPS, SkipKind
+    from pytest_jrh.core.cases import SKIPS, SkipKind
 
     assert tuple(SKIPS) == get_args(SkipKind)
     page = (ROOT / "docs" / "report.md").read_text("utf-8")

@@ -10,9 +10,8 @@ import pytest
 
 from pytest_jrh.cases.pipeline import Goal, apply_single_edit
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
-from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.cases import AgentRun, CaseSpec, Rubric
 from pytest_jrh.core.errors import NoVerdictCase, Unscored
-from pytest_jrh.core.runs import AgentRun, Rubric
 from pytest_jrh.engine.case import generate_case
 from pytest_jrh.engine.library import (
     Perturbation,

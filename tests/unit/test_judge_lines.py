@@ -17,7 +17,7 @@ from pytest_jrh.judges import with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.llm.calls import parse_prompt
-from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.comparison import Baseline, Scope, update
 from pytest_jrh.store.ledger import (
     judge_lines,
     line_data,

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.judges.inspect_code import answer_of
 from pytest_jrh.judges.judge import CodeAnswer, judged_case
 from pytest_jrh.judges.own_code import Scoring
+from pytest_jrh.judges.python import answer_of
 from tests.support.made_cases import make_case
 
 CASE = judged_case(make_case(), show_reasoning=True)

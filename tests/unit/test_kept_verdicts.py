@@ -16,7 +16,7 @@ from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import load_template
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
-from pytest_jrh.stats.baseline import Baseline, Scope, short
+from pytest_jrh.stats.comparison import Baseline, Scope, short
 from pytest_jrh.store.ledger import (
     LONGEST_PROMPT,
     LONGEST_REASONING,

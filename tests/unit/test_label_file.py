@@ -18,7 +18,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import check_table
-from pytest_jrh.core import values
+from pytest_jrh.core import documents
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import code_of
@@ -340,7 +340,7 @@ def test_a_note_is_read_as_it_was_written() -> None:
         said = PersonLabel(case_digest(case), f"=ann {number}", 0, blind=True, note=note)
         labels.write(case, said)
     first, *others = labels.rows()
-    assert [row.note for row in others] == [values.as_text(note) for note in notes]
+    assert [row.note for row in others] == [documents.as_text(note) for note in notes]
     assert [row.annotator for row in others] == [f"=ann {number}" for number in range(len(notes))]
     assert {row.digest for row in others} == {first.digest}
 

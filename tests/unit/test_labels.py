@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import Config, LabelSection
+from pytest_jrh.core.cases import Label, Rubric, RunSummary
+from pytest_jrh.core.documents import NoLabelError, label_value, mapped
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import question_digest
-from pytest_jrh.core.runs import Label, Rubric, RunSummary
 from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
-from pytest_jrh.core.values import NoLabelError, label_value, mapped
 from pytest_jrh.people.labels import JoinedLabels, Joiner, find_labels, read_rows
 from pytest_jrh.sources.source import RunFields
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.stats.baseline import Scope
+from pytest_jrh.stats.comparison import Scope
 from tests.support.judged_sessions import derived
 from tests.unit.test_decision import (
     AGAIN,

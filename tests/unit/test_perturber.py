@@ -8,9 +8,8 @@ import pytest
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
-from pytest_jrh.core.cases import Plan, PlanStep
+from pytest_jrh.core.cases import AgentRun, Plan, PlanStep
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.runs import AgentRun
 from tests.support.conversations import FAIL, MESSAGES, NO_PLAN, PASS, perturbed, plan
 from tests.support.scripted import ScriptedModel
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant
 from pytest_jrh.cases.probes.prompt_injection import values_for
+from pytest_jrh.core.cases import Message, Rubric
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text, render_transcript
 from tests.support.random_conversations import bases
 

@@ -16,8 +16,7 @@ from pytest_jrh.config import probes as cases
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import ids
-from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.runs import RunSummary
+from pytest_jrh.core.cases import CaseSpec, RunSummary
 from pytest_jrh.recording.cassettes import cassettes_in
 from tests.support.configs import Folder, changed, minimal
 from tests.support.made_cases import RUBRIC, make_spec, make_suite

@@ -20,8 +20,8 @@ from pytest_jrh.cases.probes import (
     VERDICT_PRESSURE,
 )
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench
+from pytest_jrh.core.cases import Message, Rubric
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.runs import Message, Rubric
 from pytest_jrh.core.transcript import message_text
 from tests.support.conversations import MESSAGES, ORDINAL, RUBRIC, pipeline
 from tests.support.scripted import ScriptedModel

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome, Verification
+from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome, Skip, Verification
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     case_of,

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.calls import Spending, Usage
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Label, Why
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.results import CaseResult, CaseSpending, Verdict, total_spending
-from pytest_jrh.core.runs import Label
-from pytest_jrh.core.skips import Why
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.case_facts import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.session import spending_line

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.core.cases import Case, HumanReview
+from pytest_jrh.core.cases import Case, HumanReview, Skip
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import ReviewBoard, ReviewDesk, Reviewed
 from pytest_jrh.people.decisions import DecisionStore, decisions_path

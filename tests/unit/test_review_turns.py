@@ -10,10 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Label, VoteSource
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.runs import Label, VoteSource
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import indented_json
 from pytest_jrh.people.board import ReviewCase, Reviewed

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.rubrics import load_rubrics, suite_rubrics
+from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError, Problem, collecting
-from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from tests.support.sessions import ANY_JSON
 

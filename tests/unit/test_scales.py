@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_jrh.core.documents import NoLabelError, label_value
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import (
     BINARY,
@@ -19,7 +20,6 @@ from pytest_jrh.core.scales import (
     scale_of_line,
     with_not_applicable,
 )
-from pytest_jrh.core.values import NoLabelError, label_value
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_result

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core.cases import RunSummary, Skip
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.runs import RunSummary
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
 from pytest_jrh.sources.conversations import Conversations

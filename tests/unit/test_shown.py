@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Message
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
-from pytest_jrh.core.runs import Message
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts, shown_turns

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.calls import Spending, Usage
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Why
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFiles
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.results import CaseSpending
-from pytest_jrh.core.skips import Why
 from pytest_jrh.store.ledger import ledger_line, ledger_path, line_data, read_ledger, result_from
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases, earlier_results
 from pytest_jrh.store.records import case_digest

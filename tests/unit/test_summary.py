@@ -11,8 +11,8 @@ import pytest
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
+from pytest_jrh.core.cases import LabelSource
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import LabelSource
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Headline, Line

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_jrh.core.calls import StageModel
+from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.runs import Rubric
 from pytest_jrh.core.scales import ScoreLevel, scale_of
 from pytest_jrh.judges.judge import JudgedCase, JudgedRubric, JudgeSettings, PromptJudge
 from pytest_jrh.judges.python import PythonJudge

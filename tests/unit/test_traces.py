@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from opentelemetry.trace import Span, set_span_in_context
 
+from pytest_jrh.core.cases import RunSummary, Skip
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.runs import RunSummary
-from pytest_jrh.core.skips import Skip
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import form_of, open_source, open_sources
 from pytest_jrh.sources.chat import read_messages

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core.cases import RunSummary
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.runs import RunSummary
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
 from pytest_jrh.sources.source import Head, with_clusters

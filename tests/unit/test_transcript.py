@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes.probe import all_ids
-from pytest_jrh.core.runs import Message
+from pytest_jrh.core.cases import Message
 from pytest_jrh.core.transcript import (
     answer_parts,
     message_text,

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import gate
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.stats.baseline import Baseline, Scope
+from pytest_jrh.stats.comparison import Baseline, Scope
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.rule import Asked, Question
 from tests.support.figures import comparison_of

@@ -14,13 +14,12 @@ from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.config.probes import expand
 from pytest_jrh.config.schema import GateRules, LabelSection
 from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core.cases import Label, Outcome, RunSummary
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.runs import Label, RunSummary
-from pytest_jrh.core.skips import Outcome
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.grounds import violation_sentences
 from pytest_jrh.reports.session import Session
-from pytest_jrh.stats.baseline import Scope
+from pytest_jrh.stats.comparison import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.verdicts import Verdicts

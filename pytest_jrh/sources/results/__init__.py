@@ -15,10 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.documents import Json, printable, shown
+from pytest_jrh.core.documents import Json, as_word, printable, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import BINARY
-from pytest_jrh.core.values import as_word
 from pytest_jrh.sources.results.scores import (
     UNKNOWN,
     By,
