@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from pytest_jrh.core.cases import AgentRun, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.engine.library import Pipeline
 from tests.support.conversations import wait_for
-from tests.support.scripted import Asked, ScriptedModel
+from tests.support.scripted import ScriptedModel
 from tests.support.undoing import undone
 from tests.unit.test_acts import call, result, says
 
@@ -34,26 +33,16 @@ MESSAGES: tuple[Message, ...] = (
 RUN = AgentRun("r1", 1, MESSAGES)
 RUBRIC = Rubric("refunds", "The agent refunds at most 70.")
 FAIL = Goal("fail")
-CONFIRMED = {
-    "rationale": "Too much.",
-    "verdict": "FAIL",
-    "contradiction": "",
-    "contradicts_itself": False,
-}
+NO_CONTRADICTION = {"contradiction": "", "contradicts_itself": False}
+CONFIRMED = {"rationale": "Too much.", "verdict": "FAIL", **NO_CONTRADICTION}
 
 
-def step(kind: str, turn: int, call_name: str = "", goal: str = "Do so.") -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "message_index": turn,
-        "call": call_name,
-        "goal": goal,
-        "rationale": "Why.",
-    }
-
-
-def plan(*steps: dict[str, Any]) -> dict[str, Any]:
-    return {"thesis": "The thesis.", "steps": list(steps)}
+def plan(*steps: tuple[Any, ...]) -> dict[str, Any]:
+    """A plan of steps, each with its kind, its turn and, where that has several, its call."""
+    names = ("kind", "message_index", "call")
+    about = {"call": "", "goal": "Do so.", "rationale": "Why."}
+    planned = [about | dict(zip(names, step, strict=False)) for step in steps]
+    return {"thesis": "The thesis.", "steps": planned}
 
 
 def act(arguments: Any, answer: str, **more: Any) -> dict[str, Any]:
@@ -66,29 +55,33 @@ def words(text: str) -> dict[str, Any]:
     return {"new_content": text, "reason": "So."}
 
 
-NINETY = act({"order": "A-7731", "amount": 90.0}, '{"refund": "RF-19", "amount": 90.0}')
+def refund(amount: float, reference: str = "RF-19", **more: Any) -> dict[str, Any]:
+    answer = json.dumps({"refund": reference, "amount": amount})
+    return act({"order": "A-7731", "amount": amount}, answer, **more)
 
 
-def made(
-    planned: dict[str, Any],
-    *editor: dict[str, Any] | Callable[[Asked], dict[str, Any]],
-    **more: Any,
+NINETY = refund(90.0)
+SAID_NINETY = words("I have refunded $90.00 for A-7731, as RF-19.")
+
+
+def perturbed(
+    planned: dict[str, Any], *editor: dict[str, Any], verifier: Any = CONFIRMED, run: Any = MESSAGES
 ) -> tuple[PerturbationOutcome, ScriptedModel]:
-    verifier = more.pop("verifier", CONFIRMED)
-    run = more.pop("run", RUN)
     model = ScriptedModel(planner=planned, editor=list(editor) or words("x"), verifier=verifier)
-    pipeline = Pipeline.default("scripted/model", edits="acts", **more)
-    outcome = wait_for(pipeline.perturber(model).perturb(run, RUBRIC, FAIL))
-    if outcome.no_case is None:
-        assert json.dumps(undone(outcome.messages, outcome.edits)) == json.dumps(run.messages)
+    perturber = Pipeline.default("scripted/model", edits="acts", max_edit_rounds=7).perturber(model)
+    return wait_for(perturber.perturb(AgentRun("r1", 1, run), RUBRIC, FAIL)), model
+
+
+def made(*asked: dict[str, Any], run: Any = MESSAGES) -> tuple[PerturbationOutcome, ScriptedModel]:
+    """The case that comes out, which is its run once undone, and what the stages were asked."""
+    outcome, model = perturbed(*asked, run=run)
+    assert outcome.no_case is None
+    assert json.dumps(undone(outcome.messages, outcome.edits)) == json.dumps(run)
     return outcome, model
 
 
 def test_changed_call_changes_with_its_result_and_with_what_follows() -> None:
-    outcome, model = made(
-        plan(step("call", 5)), NINETY, words("I have refunded $90.00 for A-7731, as RF-19.")
-    )
-    assert outcome.no_case is None
+    outcome, model = made(plan(("call", 5)), NINETY, SAID_NINETY)
     first, second = outcome.edits
     assert outcome.messages[5]["tool_calls"][0]["arguments"]["amount"] == 90.0
     assert outcome.messages[5]["tool_calls"][0]["id"] == "c3"
@@ -100,36 +93,20 @@ def test_changed_call_changes_with_its_result_and_with_what_follows() -> None:
     assert (second.kind, second.message_index) == ("say", 7)
     assert second.follows == "[7] still says 56.00"
     assert edited_turns(outcome.edits) == {5, 6, 7}
+    assert "Steps allowed: 7." in model.only("planner").text
     assert "Real" not in model.asked("editor")[0].text
     assert '{"refund": "RF-19", "amount": 56.0}' in model.asked("editor")[0].text
 
 
-def test_the_planner_is_told_how_many_steps_it_may_plan() -> None:
-    _, model = made(plan(step("omit", 1, "c1")), max_edit_rounds=7)
-    assert "Steps allowed: 7." in model.only("planner").text
-
-
-def test_value_that_stays_behind_ends_the_case() -> None:
-    outcome, _model = made(plan(step("call", 5)), NINETY, words("It was 56 dollars for A-7731."))
-    assert outcome.no_case is not None
-    assert (outcome.no_case.kind, outcome.no_case.detail) == ("stale_value", "[7] still says 56")
-    assert outcome.messages == MESSAGES
-
-
 def test_words_that_the_plan_names_may_contradict_the_act() -> None:
     promise = words("I have refunded the full $56.00 for A-7731, as RF-19.")
-    outcome, model = made(plan(step("say", 7), step("call", 5)), NINETY, promise)
-    assert outcome.no_case is None
+    outcome, model = made(plan(("say", 7), ("call", 5)), NINETY, promise)
     assert [(edit.kind, edit.message_index) for edit in outcome.edits] == [("call", 5), ("say", 7)]
     assert len(model.asked("editor")) == 2
 
 
 def test_call_that_is_put_in_looks_like_those_of_the_run() -> None:
-    again = act(
-        {"order": "A-7731", "amount": 56.0}, '{"refund": "RF-20", "amount": 56.0}', tool="refund"
-    )
-    outcome, _model = made(plan(step("insert", 7)), again)
-    assert outcome.no_case is None
+    outcome, _model = made(plan(("insert", 7)), refund(56.0, "RF-20", tool="refund"))
     call_message, result_message = outcome.messages[7:9]
     assert set(call_message) == set(MESSAGES[5])
     [new_call] = call_message["tool_calls"]
@@ -144,8 +121,7 @@ def test_call_that_is_put_in_looks_like_those_of_the_run() -> None:
 
 
 def test_call_that_is_left_out_goes_with_its_turn_and_asks_no_editor() -> None:
-    outcome, model = made(plan(step("omit", 1, "c1")))
-    assert outcome.no_case is None
+    outcome, model = made(plan(("omit", 1, "c1")))
     assert outcome.messages == (USER, *MESSAGES[3:])
     assert model.asked("editor") == []
     assert outcome.edits[0].after == ()
@@ -153,79 +129,65 @@ def test_call_that_is_left_out_goes_with_its_turn_and_asks_no_editor() -> None:
 
 def test_one_of_several_calls_is_left_out_alone() -> None:
     both = says("", call("find_order", "c2", order="A-1"), call("refund", "c3", amount=12.0))
-    run = AgentRun("r", 1, (USER, both, result("x", "c2"), result("ok", "c3"), says("Done.")))
-    outcome, _model = made(plan(step("omit", 1, "2")), run=run)
-    assert outcome.no_case is None
+    run = (USER, both, result("x", "c2"), result("ok", "c3"), says("Done."))
+    outcome, _model = made(plan(("omit", 1, "2")), run=run)
     assert [len(message.get("tool_calls", ())) for message in outcome.messages] == [0, 1, 0, 0]
-    assert outcome.messages[2] == run.messages[2]
+    assert outcome.messages[2] == run[2]
 
 
 def test_what_was_left_out_is_looked_for_in_every_later_turn() -> None:
-    messages = (*MESSAGES[:7], {**says("Dear Kim Brown, $56 is back."), "id": "m7"})
-    outcome, model = made(
-        plan(step("omit", 1)), words("Your $56 is back."), run=AgentRun("r1", 1, messages)
-    )
-    assert outcome.no_case is None
+    run = (*MESSAGES[:7], {**says("Dear Kim Brown, $56 is back."), "id": "m7"})
+    outcome, model = made(plan(("omit", 1)), words("Your $56 is back."), run=run)
     assert [edit.follows for edit in outcome.edits] == ["", "[5] still says Kim Brown"]
     assert outcome.edits[1].message_index == 5
     assert "(left out)" in model.only("editor").text
 
 
-def test_user_who_repeats_what_was_changed_ends_the_case() -> None:
-    messages = (*MESSAGES[:7], {"role": "user", "content": "Why RF-19?"}, says("So."))
-    changed = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-77", "amount": 56.0}')
-    outcome, _model = made(plan(step("call", 5)), changed, run=AgentRun("r1", 1, messages))
-    assert str(outcome.no_case) == "[7] still says RF-19"
-
-
 def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
-    messages = (
-        {"role": "user", "content": "I paid 56.00 for A-7731."},
-        *MESSAGES[5:7],
-        says("Your 56.00 came off the price of A-7731."),
-    )
-    same = words("Your 56.00 came off the price of A-7731.")
-    outcome, model = made(plan(step("call", 1)), NINETY, same, run=AgentRun("r1", 1, messages))
-    assert outcome.no_case is None
+    paid: Message = {"role": "user", "content": "I paid 56.00 for A-7731."}
+    price = "Your 56.00 came off the price of A-7731."
+    run = (paid, *MESSAGES[5:7], says(price))
+    outcome, model = made(plan(("call", 1)), NINETY, words(price), run=run)
     assert len(outcome.edits) == 1
     assert len(model.asked("editor")) == 2
 
 
+CHANGED, PUT_IN, BROKEN = ("call", 5), ("insert", 7), "broken_structure"
 MORE = {"order": "A-7731", "amount": 90}
-CHANGED, PUT_IN = step("call", 5), step("insert", 7)
+ONE_LESS, FAILS = act({"order": "A-7"}, "x"), act(MORE, "no", result_is_error=True)
+ASKS_WHY = (*MESSAGES[:7], {"role": "user", "content": "Why RF-19?"}, says("So."))
 
 
 @pytest.mark.parametrize(
-    ("planned", "answer", "reason"),
+    ("step", "answers", "kind", "reason"),
     [
-        (CHANGED, act([1], "x"), "[5] the new arguments of refund are no JSON object"),
-        (CHANGED, act('{"amount": NaN}', "x"), "[5] the new arguments of refund are no JSON obj"),
-        (CHANGED, act({"order": "A-7"}, "x"), "[5] the new call of refund: 'amount' is missing"),
-        (CHANGED, act(MORE, "done"), "[6] the new result of refund: its result is text, not an"),
-        (CHANGED, act(MORE, "no", result_is_error=True), "[6] the new result of refund is an err"),
-        (PUT_IN, act({}, "x", tool="pay"), "[7] the call put in is of 'pay', which no run calls"),
+        (CHANGED, [act([1], "x")], BROKEN, "[5] the new arguments of refund are no JSON object"),
+        (CHANGED, [act('{"a": NaN}', "x")], BROKEN, "[5] the new arguments of refund are no JSON"),
+        (CHANGED, [ONE_LESS], BROKEN, "[5] the new call of refund: 'amount' is missing"),
+        (CHANGED, [act(MORE, "done")], BROKEN, "[6] the new result of refund: its result is text,"),
+        (CHANGED, [FAILS], BROKEN, "[6] the new result of refund is an error"),
+        (PUT_IN, [act({}, "x", tool="pay")], BROKEN, "[7] the call put in is of 'pay', which no"),
+        (CHANGED, [refund(56.0)], "unusable_edit", ""),
+        (CHANGED, [NINETY, words("It was 56 dollars.")], "stale_value", "[7] still says 56"),
+        # What a user says is not edited.
+        (CHANGED, [refund(56.0, "RF-77")], "stale_value", "[7] still says RF-19"),
     ],
 )
-def test_what_breaks_the_structure_is_no_case(
-    planned: dict[str, Any], answer: dict[str, Any], reason: str
+def test_what_does_not_hold_together_is_no_case(
+    step: tuple[str, int], answers: list[dict[str, Any]], kind: str, reason: str
 ) -> None:
-    outcome, _model = made(plan(planned), answer)
+    run = ASKS_WHY if "RF-19" in reason else MESSAGES
+    outcome, _model = perturbed(plan(step), *answers, run=run)
     assert outcome.no_case is not None
-    assert outcome.no_case.kind == "broken_structure"
-    assert str(outcome.no_case).startswith(f"an edit breaks the structure: {reason}")
-
-
-def test_unchanged_act_is_an_unusable_edit() -> None:
-    same = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-19", "amount": 56.0}')
-    outcome, _model = made(plan(step("call", 5)), same)
-    assert outcome.no_case is not None
-    assert outcome.no_case.kind == "unusable_edit"
+    assert outcome.no_case.kind == kind
+    assert outcome.no_case.detail.startswith(reason)
+    assert outcome.messages == run
 
 
 def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
-    said = words("I refunded $90 for A-7731.")
     where = {"contradiction": "[6] is not what [5]\nasks for.", "contradicts_itself": True}
-    outcome, _model = made(plan(step("call", 5)), NINETY, said, verifier={**CONFIRMED, **where})
+    found, none = CONFIRMED | where, CONFIRMED | {"contradiction": "None."}
+    outcome, _model = perturbed(plan(("call", 5)), NINETY, SAID_NINETY, verifier=found)
     assert outcome.no_case is not None
     assert (outcome.no_case.kind, outcome.no_case.detail) == (
         "contradiction",
@@ -234,21 +196,16 @@ def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
     assert outcome.rejected is not None
     assert not outcome.confirmed
     # One that writes of none rejects nothing.
-    none = {**CONFIRMED, "contradiction": "None."}
-    outcome, _model = made(plan(step("call", 5)), NINETY, said, verifier=none)
+    outcome, _model = perturbed(plan(("call", 5)), NINETY, SAID_NINETY, verifier=none)
     assert outcome.confirmed
     assert outcome.verification is not None
     assert outcome.verification.contradiction == ""
 
 
 def test_long_arguments_are_cut_where_they_are_examples() -> None:
-    long = [
-        {**says("", call("refund", "c8", order="o" * 9_000, amount=1.5)), "id": "x1"},
-        {**MESSAGES[6], "tool_call_id": "c8", "id": "x2"},
-    ]
-    run = AgentRun("r1", 1, (USER, *long, *MESSAGES[1:]))
-    said = words("I have refunded $90.00 for A-7731, as RF-19.")
-    _, model = made(plan(step("call", 7)), NINETY, said, run=run)
+    long = {**says("", call("refund", "c8", order="o" * 9_000, amount=1.5)), "id": "x1"}
+    run = (USER, long, {**MESSAGES[6], "tool_call_id": "c8", "id": "x2"}, *MESSAGES[1:])
+    _, model = made(plan(("call", 7)), NINETY, SAID_NINETY, run=run)
     prompt = model.asked("editor")[0].text
     shown = prompt.partition("<real_calls>")[2].partition("</real_calls>")[0]
     (run_of_letters,) = re.findall("o{100,}…", shown)
