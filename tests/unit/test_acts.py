@@ -65,53 +65,50 @@ def test_keys_and_types_are_those_of_the_log() -> None:
         call("refund", "r2", order="A-7", amount=None),
     )
     refund = tools_of((says("", *calls),))["refund"].arguments
-    assert refund.mistake({"order": "A-7", "amount": None, "notes": ["x"]}, "its arguments") is None
-    assert refund.mistake({"amount": 1}, "its arguments") == "'order' is missing from its arguments"
-    assert refund.mistake({"order": "A-7", "amount": 1, "notes": [1]}, "its arguments") == (
-        "its arguments.notes[0] is a number, not text"
-    )
-    assert refund.mistake({"order": "A-7", "amount": 1, "to": "x"}, "its arguments") == (
-        "'to' is no key of its arguments"
-    )
+    for arguments, mistake in (
+        ({"order": "A-7", "amount": None, "notes": ["x"]}, None),
+        ({"amount": 1}, "'order' is missing from it"),
+        ({"order": "A-7", "amount": 1, "notes": [1]}, "it.notes[0] is a number, not text"),
+        ({"order": "A-7", "amount": 1, "to": "x"}, "'to' is no key of it"),
+    ):
+        assert refund.mistake(arguments, "it") == mistake
 
 
 def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
     failed = result("", "a2", error={"type": "timeout", "message": "took too long"})
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
     tools = tools_of((says("", *calls), result('{"paid": 56.0}', "a1"), failed))
-    assert (
-        tools["find"].results.mistake("It is paid.", "its result")
-        == "its result is text, not an object"
-    )
+    mistake = tools["find"].results.mistake("It is paid.", "its result")
+    assert mistake == "its result is text, not an object"
 
 
 STALE = values_of_acts([says("", call("refund", "c1", amount=56.0))])
 
 
 @pytest.mark.parametrize(
-    "text", ["Total:56.00", 'The log has {"amount":56} for it.', "56.00/month", "GBP56.00", "(56)"]
+    ("is_amount", "texts"),
+    [
+        (True, ["Total:56.00", 'It has {"amount":56} there.', "56.00/month", "GBP56.00", "(56)"]),
+        (
+            False,
+            ["10:56", "10:56:00", "56/06/2025", "orders/56", "A56", "56b", "156.00", "5.6"],
+        ),
+    ],
 )
-def test_an_amount_beside_letters_or_signs_is_found(text: str) -> None:
-    assert mentioned(STALE, [text])
-
-
-@pytest.mark.parametrize(
-    "text", ["at 10:56", "10:56:00", "on 56/06/2025", "orders/56", "A56", "56b", "156.00", "5.6"]
-)
-def test_part_of_a_time_a_date_or_an_id_is_no_amount(text: str) -> None:
-    assert not mentioned(STALE, [text])
+def test_an_amount_is_told_from_part_of_a_time_a_date_or_an_id(
+    is_amount: bool, texts: list[str]
+) -> None:
+    assert [bool(mentioned(STALE, [text])) for text in texts] == [is_amount] * len(texts)
 
 
 def test_one_text_of_many_values_counts_with_the_first_thousand() -> None:
     many = result(" ".join(f"id{number:06}" for number in range(5_000)))
-
     assert len(values_of_acts([many])) == 1_000
     assert len(values_of_acts([many], most=math.inf)) == 5_000
 
 
 def test_value_is_told_from_a_longer_one_and_found_behind_it() -> None:
     stale = values_of_acts([result(json.dumps({"order": "ord-1742", "note": "(late) parcel"}))])
-
     assert mentioned(stale, ["ord-17421, aord-1742, ord-1742x"]) == {}
     assert mentioned(stale, ["ord-17421 and x_ORD-1742."]) == {"ord-1742": "ord-1742"}
     assert mentioned(stale, ["a (late)\nparcel"]) == {"(late) parcel": "(late) parcel"}
@@ -119,6 +116,5 @@ def test_value_is_told_from_a_longer_one_and_found_behind_it() -> None:
 
 def test_many_overlapping_values_are_looked_for_in_one_pass() -> None:
     stale = values_of_acts([result(json.dumps(["a1" * length for length in range(2, 102)]))])
-
     with cpu_seconds(4.0):
         assert not mentioned(stale, ["a1" * 50_000])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_jrh.core.cases import Case
+from pytest_jrh.core.cases import Case, Message
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.redact import REDACTED, Redactor
-from pytest_jrh.people.board import Assigned, ReviewBoard, ReviewCase, Reviewed
+from pytest_jrh.people.board import Assigned, ReviewBoard, ReviewCase
 from pytest_jrh.people.decisions import (
     CallEdit,
     Decision,
@@ -34,7 +36,6 @@ from tests.support.made_cases import (
     hostile_act_case,
     make_act_case,
     make_case,
-    make_spec,
     make_suite,
 )
 from tests.support.undoing import undone
@@ -45,20 +46,12 @@ ARGUMENTS = {"order": 17, "amount": 76.0, "lines": [{"sku": "K1", "sum": 56.0}]}
 CALL = CallEdit(tool="refund", arguments=ARGUMENTS, result='{"refunded": 76.0, "reference": "R-1"}')
 
 
+def with_messages(messages: Sequence[Message], **changes: Any) -> Case:
+    return replace(CASE, outcome=replace(CASE.outcome, messages=tuple(messages), **changes))
+
+
 def decision(*turns: TurnEdit) -> Decision:
     return Decision(case_id="id", case_digest=case_digest(CASE), action="edited", turns=turns)
-
-
-@pytest.fixture
-def board(tmp_path: Path) -> ReviewBoard:
-    board = ReviewBoard(DecisionStore([make_suite(tmp_path)]))
-    board.add(CASE)
-    return board
-
-
-def edited(board: ReviewBoard, index: int, content: str | None, *calls: CallEdit) -> Reviewed:
-    entry = board.changes()[1][0].entry
-    return board.edit_turn(entry.key, entry.digest, index, content, calls)
 
 
 @pytest.mark.parametrize(
@@ -109,14 +102,12 @@ def test_a_decision_about_a_call_is_kept_without_secrets(tmp_path: Path) -> None
 def test_a_call_of_another_tool_has_its_result_and_none_of_the_old_reasoning() -> None:
     thinking = [{"type": "reasoning", "reasoning": "A refund it is."}]
     turn = {**CASE.messages[1], "content": thinking}
-    messages = (CASE.messages[0], turn, *CASE.messages[2:])
-    case = replace(CASE, outcome=replace(CASE.outcome, messages=messages))
+    case = with_messages((CASE.messages[0], turn, *CASE.messages[2:]))
     call = CALL.model_copy(update={"tool": "credit"})
     case = with_edits(case, decision(TurnEdit(message_index=1, content="", calls=(call,))))
     assert case.messages[1]["tool_calls"][0]["function"] == "credit"
     assert (case.messages[1]["content"], case.outcome.edits[-1].dropped_reasoning) == ([], 1)
-    assert case.messages[2]["function"] == "credit"
-    assert case.messages[2]["tool_call_id"] == "c2"
+    assert (case.messages[2]["function"], case.messages[2]["tool_call_id"]) == ("credit", "c2")
 
 
 def test_words_alone_are_an_edit_of_words_also_where_the_turn_has_calls() -> None:
@@ -132,8 +123,7 @@ def test_words_alone_are_an_edit_of_words_also_where_the_turn_has_calls() -> Non
 
 
 def test_a_call_without_a_result_gets_none() -> None:
-    run = (*ACT_RUN[:4], *ACT_RUN[5:])
-    case = replace(CASE, outcome=replace(CASE.outcome, messages=run))
+    case = with_messages((*ACT_RUN[:4], *ACT_RUN[5:]))
     without = with_edits(case, decision(TurnEdit(message_index=3, content="", calls=(CALL,))))
     assert without.messages[3]["tool_calls"][0]["arguments"] == ARGUMENTS
     assert without.messages[4:] == case.messages[4:]
@@ -141,18 +131,16 @@ def test_a_call_without_a_result_gets_none() -> None:
 
 def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
     """The page of a made case is that of a run that says the same, with ids of its own."""
-
-    def bare(case: Case) -> dict[str, object]:
-        entry = ReviewCase("id", "digest", case)
-        assigned = Assigned("k", 1, entry, None, is_blind=True)
-        return bare_body(assigned)
-
     others = [{**message, "id": f"x{index}"} for index, message in enumerate(CASE.messages)]
     for message in others:
         message.pop("tool_call_id", None)
         if "tool_calls" in message:
             message["tool_calls"] = [{**call, "id": "x"} for call in message["tool_calls"]]
-    assert bare(CASE) == bare(make_case(messages=others, edited=False))
+    pages = []
+    for case in (CASE, make_case(messages=others, edited=False)):
+        entry = ReviewCase("id", "digest", case)
+        pages.append(bare_body(Assigned("k", 1, entry, None, is_blind=True)))
+    assert pages[0] == pages[1]
 
 
 def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
@@ -163,7 +151,8 @@ def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
     arguments = deepcopy(call["arguments"])
     arguments["lines"][0]["sku"] = "\ud800\x00</textarea>"
     edit = CallEdit(tool=call["function"], arguments=arguments, result="\ud800\x00")
-    case = edited(board, 1, "", edit).case
+    entry = board.changes()[1][0].entry
+    case = board.edit_turn(entry.key, entry.digest, 1, "", (edit,)).case
     assert case.messages[1]["tool_calls"][0]["arguments"]["lines"][0]["sku"] == "\ufffd</textarea>"
     assert case_from(record_line(to_record(case))).outcome.edits == case.outcome.edits
     assert undone(case.messages, case.outcome.edits) == case.run.messages
@@ -179,26 +168,20 @@ def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
         act_edit(3, "call", run[3:5], (run[3], failed)),
         act_edit(5, "say", (thinking,), (bare,), dropped_reasoning=1, follows="[5] still says 56"),
     )
-    case = make_case(messages=run, edited=False)
-    made = (*run[:4], failed, bare)
-    case = replace(case, outcome=replace(case.outcome, messages=made, edits=edits))
+    made = with_messages((*run[:4], failed, bare), edits=edits)
+    case = replace(made, run=replace(CASE.run, messages=run))
     turns = list(case_turns(case))
     assert [turn["index"] for turn in turns if "state" in turn] == [4, 5]
     assert turns[4]["parts"][0]["text"] == "no answer"
-    titles = [edit.title for edit in shown_edits(case)]
-    assert titles[1] == "turn 5 (assistant), reasoning left out"
+    assert list(shown_edits(case))[1].title == "turn 5 (assistant), reasoning left out"
 
 
-def test_calls_of_a_case_of_words_stay(board: ReviewBoard) -> None:
-    board.add(make_case(make_spec("run-2")))
-    words = board.changes()[1][1].entry
+def test_calls_of_a_case_of_words_stay() -> None:
+    words = make_case()
     call = CallEdit(tool="look_up", arguments={"order": 18}, result="bought today")
-    turns = (
-        TurnEdit(message_index=1, content="Let me look that up.", calls=(call,)),
-        TurnEdit(message_index=3, content="No."),
-    )
-    case = with_edits(words.case, decision(*turns))
-    assert case.messages[:3] == words.case.messages[:3]
+    first = TurnEdit(message_index=1, content="Let me look that up.", calls=(call,))
+    case = with_edits(words, decision(first, TurnEdit(message_index=3, content="No.")))
+    assert case.messages[:3] == words.messages[:3]
     assert not case_from(record_line(to_record(case))).altered
 
 
