@@ -6,16 +6,13 @@ Without them the tests skip with the reason.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.browser.opened import LabelPages, Sessions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import (
     AgentRun,
     Case,
@@ -20,9 +21,6 @@ from pytest_jrh.core.cases import (
 )
 from pytest_jrh.core.scales import coded
 from tests.support.made_cases import LEVELS, make_spec, make_suite
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.suite import Suite
 
 CUSTOMERS = ["Ada Moreau", "Jonas Lindqvist", "Priya Raman"]
 GOODS = ["walking boots", "a desk lamp"]

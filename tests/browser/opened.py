@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from pytest_jrh.people.board import ReviewBoard
+from pytest_jrh.config.suite import Suite
+from pytest_jrh.people.board import LabelBoard, ReviewBoard
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.review import Deciding, Labelling
-from pytest_jrh.review.serving import ReviewServer, serve
+from pytest_jrh.review.serving import Page, ReviewServer, serve
 from tests.browser.material import review_suite
 from tests.support.fork_server import python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.people.board import LabelBoard
-    from pytest_jrh.review.serving import Page
 
 
 @dataclass

@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_jrh.people.board import ReviewBoard
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import read_people
 from pytest_jrh.review import Deciding, Labelling
-from pytest_jrh.review.serving import serve
+from pytest_jrh.review.serving import Page, serve
 from tests.browser.material import made_case, review_suite
 from tests.support.blind import all_kinds, blind_suite, labelling
-
-if TYPE_CHECKING:
-    from pytest_jrh.review.serving import Page
 
 
 def decide(folder: Path) -> Page:

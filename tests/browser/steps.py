@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.people.decisions import DecisionStore
 from tests.browser.material import made_case
-
-if TYPE_CHECKING:
-    from tests.browser.opened import Session, Sessions
+from tests.browser.opened import Session, Sessions
 
 NEW_TEXT = "I am sorry, but the window has closed, so there is nothing I can do."
 DECISIONS = "[...document.querySelectorAll('#list .where')].map(one => one.querySelector('.tag')?.textContent ?? '')"  # noqa: E501

@@ -4,16 +4,17 @@ keyboard and by mouse, and that no case does anything to them (docs/more_tests.m
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_jrh.core.cases import Skip, Verification
+from pytest_jrh.core.cases import Case, Skip, Verification
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.transcript import message_text
 from tests.browser.material import hostile_case, made_case
-from tests.browser.opened import page_process
+from tests.browser.opened import Sessions, page_process
 from tests.browser.steps import (
     NEW_TEXT,
     decided,
@@ -28,12 +29,6 @@ from tests.browser.steps import (
 )
 from tests.support.made_cases import HOSTILE_CALL, called, hostile_act_case, make_act_case
 from tests.support.reviews import as_reviewed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_jrh.core.cases import Case
-    from tests.browser.opened import Sessions
 
 DRAFT = "Plan with care.\n{{ rubric_instructions }}\n{{ assistant_transcript }}\n"
 TAGS = "script, img, iframe, a[href^=javascript], svg[onload]"

@@ -3,7 +3,7 @@ all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy
+from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.support.suites import SuiteFiles
 from tests.support.whole_way import played_the_whole_way
 
@@ -96,6 +97,9 @@ class Bench:
         return session
 
 
+MakeBench = Callable[..., Bench]
+
+
 @dataclass(frozen=True)
 class Session:
     """What came of one session, in the order of the suite's cases."""
@@ -120,6 +124,11 @@ class Session:
     @property
     def calls(self) -> int:
         return sum(result.spending.all.calls for result in self.results)
+
+
+def said(result: CaseResult) -> str:
+    """Why a case has no verdict, in one line."""
+    return " ".join(no_verdict_text(result.why).split())
 
 
 def cassette_files(folder: Path) -> dict[str, bytes]:

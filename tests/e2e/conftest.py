@@ -3,19 +3,15 @@ against it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, MakeBench
 from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import write_suite
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-MakeBench = Callable[..., Bench]
 
 
 @pytest.fixture(scope="session", autouse=True)

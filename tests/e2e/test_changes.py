@@ -8,20 +8,17 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from pytest_jrh.llm.calls import built_in_name
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, MakeBench
 from tests.support.fork_server import commands
+from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, run, write_suite
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
-    from tests.support.model_server import ModelServer
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "pytest_jrh" / "llm" / "templates"
 OLD, NEW = "Zebra crossing.", "Zebra walking."

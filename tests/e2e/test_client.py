@@ -7,7 +7,7 @@ import datetime
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,12 +18,9 @@ from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.limits import RetryPolicy
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, MakeBench
 from tests.support.exchange import error_body
 from tests.support.model_server import Fault, ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
 
 STAGES_WITH = ("planner", "editor", "summary", "verifier")
 WARM = {

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.e2e.bench import Bench, MakeBench
 from tests.support.chat import tau_bench
+from tests.support.model_server import ModelServer
 from tests.support.sessions import as_text
 from tests.support.suites import run
-
-if TYPE_CHECKING:
-    from tests.e2e.bench import Bench
-    from tests.e2e.conftest import MakeBench
-    from tests.support.model_server import ModelServer
 
 AGENT = "test_agent_perturbation_config"
 

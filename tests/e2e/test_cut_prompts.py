@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_jrh.recording.shown import is_cut
+from tests.e2e.bench import MakeBench
 from tests.e2e.test_faults import changed
 from tests.plugin.recorded import run_pytest
+from tests.support.model_server import ModelServer
 from tests.support.suites import run, write_suite
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
-    from tests.support.model_server import ModelServer
 
 ENGLISH = "The agent looked the order up and told the customer when it will arrive. " * 200
 CHINESE = "客服查询了订单并告诉客户何时送达。" * 300

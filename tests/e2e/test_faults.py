@@ -11,19 +11,16 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_jrh.core.calls import MAKING, Spending
 from pytest_jrh.core.cases import UNSCORED, Why
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, MakeBench
 from tests.support.exchange import Reply, Request, envelope
 from tests.support.model_server import Fault, ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
 
 # Trouble with a question about a case is none of the case, as the tests of each hold.
 MAKERS = tuple(stage.name for stage in MAKING)

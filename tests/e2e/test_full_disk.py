@@ -8,8 +8,9 @@ import os
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -18,12 +19,8 @@ from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench, read_cassette
 from tests.e2e.test_spending import pytest_in
 from tests.support.judge_service import JudgeService
+from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.model_server import ModelServer
 
 RUNS = 6
 CALLS = RUNS * 5

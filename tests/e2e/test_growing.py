@@ -7,15 +7,12 @@ import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.e2e.bench import Bench, cassette_files
+from tests.e2e.bench import Bench, MakeBench, cassette_files
 from tests.e2e.test_plan import BOTH, planned, to_make
 from tests.plugin.test_growing import AGENT, write_growing, write_runs
 from tests.support.model_server import ModelServer
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
 
 PROMPT = "Judge {{ transcript }} by {{ rubric }}. {{ rubric_id }} Be strict.\n"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,8 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.llm.limits import EarlyStop, RetryPolicy
 from pytest_jrh.llm.transport import permanent_failure
 from pytest_jrh.reports.case_facts import no_verdict_text
+from tests.e2e.bench import MakeBench
 from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.conftest import MakeBench
 
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
 GEMINI = (

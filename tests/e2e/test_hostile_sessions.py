@@ -8,10 +8,10 @@ import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -19,6 +19,7 @@ import yaml
 
 from pytest_jrh.store.ledger import parsed
 from tests.support.baselines import case_lines
+from tests.support.exchange import Request
 from tests.support.fork_server import python
 from tests.support.judged_sessions import HOSTILE
 from tests.support.logs import (
@@ -34,11 +35,6 @@ from tests.support.logs import (
 )
 from tests.support.model_server import Answer, ModelServer, Obedient
 from tests.support.suites import SuiteFiles, write_suite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.exchange import Request
 
 # Inspect cannot be handed these two; they are put into the log's JSON where it is written.
 SURROGATE, NUL = "@@SURROGATE@@", "@@NUL@@"

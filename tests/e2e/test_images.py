@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.transport import litellm
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench, is_complete
+from tests.e2e.bench import Bench, MakeBench, is_complete
 from tests.support.logs import IMAGE
 from tests.support.model_server import Fault, ModelServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.conftest import MakeBench
 
 _HANDLING = "litellm.litellm_core_utils.prompt_templates.image_handling"
 AT_A_URL = "https://example.org/a.png"

@@ -9,8 +9,9 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,13 +19,9 @@ from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.llm.calls import Stopped
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.fork_server import python
+from tests.support.model_server import ModelServer
 from tests.support.results import results_in
 from tests.support.suites import SuiteFiles, write_suite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.model_server import ModelServer
 
 RUNS = 6
 CALLS = RUNS * 5

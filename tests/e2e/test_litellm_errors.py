@@ -4,7 +4,7 @@ case."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -12,10 +12,8 @@ import pytest
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.llm.transport import litellm
 from pytest_jrh.reports.case_facts import no_verdict_text
-
-if TYPE_CHECKING:
-    from tests.e2e.bench import Bench
-    from tests.support.model_server import ModelServer
+from tests.e2e.bench import Bench
+from tests.support.model_server import ModelServer
 
 SECRET = "sesame-open-sesame-4711"
 

@@ -7,26 +7,22 @@ import gzip
 import importlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.llm.limits import Ledger, unpriced_reason
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
 from tests.support.judge_service import JudgeService
+from tests.support.model_server import ModelServer
 from tests.support.obedient import VIOLATION
 from tests.support.suites import write_suite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_jrh.core.results import CaseResult
-    from tests.support.model_server import ModelServer
-
 
 CALLS_OF_A_CASE = 4
 

@@ -6,18 +6,15 @@ And retries renew a case in one go.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_jrh.core.calls import Bounds, RecordMode
+from pytest_jrh.engine.planning import Survey
 from pytest_jrh.engine.runner import Engine
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, MakeBench
 from tests.support.model_server import Fault, ModelServer
-
-if TYPE_CHECKING:
-    from pytest_jrh.engine.planning import Survey
-    from tests.e2e.conftest import MakeBench
 
 BOTH = ["agent_perturbation", "agent_positives"]
 

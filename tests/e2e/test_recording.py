@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
+from tests.e2e.bench import Bench, MakeBench, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
 
 ODD = (
     "emoji \U0001f600, next line \x85, separator \u2028, escape \x1b[31m, bell \x07, return \r, "

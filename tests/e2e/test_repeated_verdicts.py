@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
+from tests.e2e.bench import Bench, MakeBench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_plan import exactly, planned, to_make
 from tests.e2e.test_spending import pytest_in
 from tests.support.flipping import Saying
 from tests.support.model_server import ModelServer
 from tests.support.results import results_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.conftest import MakeBench
 
 
 def repeating(repeats: int, **config: Any) -> dict[str, Any]:

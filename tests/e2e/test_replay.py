@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -14,16 +15,11 @@ from pytest_jrh.core.calls import Completion
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.recording.exchanges import Exchanges, Halted
 from pytest_jrh.recording.recorder import HttpRecorder
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, MakeBench
 from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
 from tests.support.suites import BOTH_TESTS
 from tests.support.whole_way import UNKEPT, played_the_whole_way
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.e2e.conftest import MakeBench
 
 LISTED = """
 import json, sys

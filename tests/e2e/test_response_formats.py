@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,9 @@ from pytest_jrh.core.calls import StageModel
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.client import Negotiation, arguments
-from tests.e2e.bench import Bench, read_cassette
+from tests.e2e.bench import Bench, MakeBench, read_cassette
+from tests.support.exchange import Reply
 from tests.support.model_server import Fault, ModelServer, Request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.e2e.conftest import MakeBench
-    from tests.support.exchange import Reply
 
 KNOWN, UNKNOWN = "openai/gpt-4.1-mini", "openai/some-local-model"
 JSON_OBJECT = (

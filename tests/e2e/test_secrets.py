@@ -7,21 +7,17 @@ import json
 import re
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.llm.calls import load_template
 from pytest_jrh.reports.case_facts import no_verdict_text
+from tests.e2e.bench import MakeBench
 from tests.support.exchange import error_body
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
-from tests.support.suites import run, write_suite
+from tests.support.suites import SuiteFiles, run, write_suite
 from tests.support.whole_way import played_the_whole_way
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
-    from tests.support.suites import SuiteFiles
 
 # As long as a real one, so that wrapping and shortening would tear it apart.
 KEY = "sk-proj-" + "Zq7" * 40 + "END"

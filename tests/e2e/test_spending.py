@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,16 +20,13 @@ from pytest_jrh.core.results import total_spending
 from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.session import spending_line
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, MakeBench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.exchange import Reply, Request, envelope
 from tests.support.fork_server import python
 from tests.support.ledgers import spent
 from tests.support.model_server import Fault, ModelServer, environment_for
 from tests.support.suites import SuiteFiles, run, write_suite
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import MakeBench
 
 BOTH = ["agent_perturbation", "agent_positives"]
 

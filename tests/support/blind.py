@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.config.schema import BlindSection
-from pytest_jrh.config.suite import SuiteTest
-from pytest_jrh.core.cases import Label, Plan, PlanStep, Skip, Verification
+from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core.cases import Case, Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import write_beside_cases
 from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.cases import Case
 
 
 def blind_suite(folder: Path, **review: Any) -> Suite:

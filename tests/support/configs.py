@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.suite import Suite
 
 AGENT = "test_agent_perturbation_config"
 CONFIG = "inputs/configs/demo.yml"

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import nan
-from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.comparison import compare
-from pytest_jrh.stats.intervals import estimate_bias, estimate_kappa, estimate_mean, estimate_share
+from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.scales import RubricScales
+from pytest_jrh.stats.comparison import Baseline, Comparison, Scope, compare
+from pytest_jrh.stats.intervals import (
+    Estimate,
+    estimate_bias,
+    estimate_kappa,
+    estimate_mean,
+    estimate_share,
+)
 from pytest_jrh.stats.statistics import Statistics, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_jrh.core.results import CaseResult
-    from pytest_jrh.core.scales import RubricScales
-    from pytest_jrh.stats.comparison import Baseline, Comparison, Scope
-    from pytest_jrh.stats.intervals import Estimate
 
 
 def describe(results: Iterable[CaseResult], scales: RubricScales | None = None) -> Statistics:

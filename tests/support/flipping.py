@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from tests.support.exchange import Answer, Request
 from tests.support.obedient import Obedient
-
-if TYPE_CHECKING:
-    from tests.support.exchange import Answer, Request
 
 
 class Saying:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from tests.support.loopback import Call, Loopback, Wire
 from tests.support.obedient import VIOLATION
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Reply = Callable[[str, str], tuple[int, Mapping[str, str], bytes]]
+Reply = Callable[[str, str], tuple[int, Mapping[str, str], bytes]]
 
 
 class JudgeService(Loopback):

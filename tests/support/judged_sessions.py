@@ -4,14 +4,15 @@ reports them."""
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from uuid import uuid4
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.cases import Case, CaseSpec, Message, Rubric
 from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import NO_SECRETS
@@ -35,11 +36,6 @@ from tests.support.made_cases import (
     make_spec,
     result_with,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pytest_jrh.core.cases import Case, Message, Rubric
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 

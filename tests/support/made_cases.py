@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_jrh.cases.acts import acts_text
 from pytest_jrh.config.schema import Config
@@ -45,9 +46,6 @@ from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.store.ledger import case_result
 from pytest_jrh.store.made_cases import SuiteCases
 from pytest_jrh.store.records import read_case
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 RUBRIC = Rubric(
     "refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7

@@ -12,8 +12,9 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tests.support.exchange import (
     Answer,
@@ -28,9 +29,6 @@ from tests.support.exchange import (
 from tests.support.faults import Fault, Faults
 from tests.support.loopback import Call, Loopback, Wire
 from tests.support.obedient import Obedient, override
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 __all__ = [
     "Answer",

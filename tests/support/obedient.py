@@ -7,13 +7,11 @@ judge read it there: so their answers agree without anybody remembering anything
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.support.exchange import Answer, AnswerFunction, Request
+from tests.support.exchange import Answer, AnswerFunction, Request
 
 VIOLATION = "ok-marker-violation"
 SATISFIED = "ok-marker-satisfied"

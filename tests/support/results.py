@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_jrh.core.ids import LEDGER_FILE
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.store.ledger import read_ledger
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_jrh.core.results import CaseResult
 
 
 def results_in(folder: Path) -> list[CaseResult]:
