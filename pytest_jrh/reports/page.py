@@ -280,7 +280,9 @@ class SessionCases:
         results = self.results_of(made_id)
         first = results[0]
         # What was done to the case, as far as the editor says it; of a run as it is, the run.
-        title = capital(what_was_done(first)) or one_line(first.run_id)
+        # A probe and its variant are names.
+        done = what_was_done(first)
+        title = (done if first.spec.derived else capital(done)) or one_line(first.run_id)
         if first.outcome == "no_case" and not first.extra.edit:
             title = shortened(one_line(no_verdict_text(first.why)), _LONGEST_TITLE)
         judges = []

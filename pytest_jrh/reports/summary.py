@@ -416,7 +416,7 @@ def _next_steps(session: Session) -> Iterator[Line]:
     if not session.is_judged:
         return
     if any(wrong_labels(session, suite) for suite in session.grounds):
-        text = "read the labels that people found wrong; in the browser r rejects one: --jrh-review"
+        text = "read the labels that people found wrong, and drop them in the browser: --jrh-review"
         yield Line("next", text)
     if any(line.weight == "warning" for line in labels_line(session)):
         yield Line("next", "people label cases without the answers: --jrh-review=blind")
@@ -434,7 +434,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
-    correct = "press r" if is_made else "correct it where it was given"
+    correct = "drop it there" if is_made else "correct it where it was given"
     text = f"label wrong: {correct}; right: fix {_judge_to_fix(session, wrong[0].judge)}"
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -23,7 +24,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.cases import Case, Message
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import Json, as_text, parsed, read_text
+from pytest_jrh.core.documents import Json, as_text, listed, parsed, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id, short_digest
@@ -51,13 +52,13 @@ from pytest_jrh.review.serving import Route
 from pytest_jrh.store.ledger import case_result
 
 
-def _shell(*scripts: str, reviewer: str = "", is_blind: bool = True) -> tuple[str, str]:
+def _shell(*scripts: str, **served: object) -> tuple[str, str]:
     """The page without a case, and its policy: what it shows comes when it asks."""
     values = {
         "word": "",
         "headline": "pytest-jrh",
         "sub": "",
-        "served": {"reviewer": reviewer, "is_blind": is_blind},
+        "served": served,
     }
     html, policy = page_html(
         values,
@@ -252,11 +253,14 @@ class Deciding:
     ) -> None:
         self.board = board
         self._templates = agent_templates(suites)
+        judges = chain.from_iterable(suite.judges for suite in suites)
+        paths = [judge.stage.prompt_path for judge in judges]
+        self._prompts = listed(dict.fromkeys(Path(path).name for path in paths if path))
         self._people = people
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
-        return _shell("decide.js", "templates.js")
+        return _shell("decide.js", "templates.js", prompts=self._prompts)
 
     def routes(self) -> tuple[Route, ...]:
         """All that can be asked for."""

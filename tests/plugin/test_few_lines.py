@@ -33,6 +33,6 @@ def test_the_last_lines_answer_a_stranger() -> None:
         "missed; label violated (verifier, the authors of pytest-jrh blind)",
         'judge: "The refund of 39.40 is exactly what [8] allows.',
         "54 by the judge's model; people checked 12 (20 needed), none wrong",
-        "label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
+        "label wrong: drop it there; right: fix judge.md, or --jrh-update-baseline",
     ):
         assert answer in last

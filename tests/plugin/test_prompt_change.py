@@ -46,7 +46,7 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
         "<del>.</del><strong>, and next week",
         "<td>old prompt</td><td>violated</td>",
         "3 more in the report.",
-        "label wrong: press r; right: fix judge.md, or --jrh-update-baseline",
+        "label wrong: drop it there; right: fix judge.md, or --jrh-update-baseline",
     ):
         assert text in shown
 

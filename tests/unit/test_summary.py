@@ -73,8 +73,8 @@ def test_new_mistakes_are_read_before_old_ones() -> None:
 @pytest.mark.parametrize(
     ("labelled_by", "advice"),
     [
-        ("made", "press r"),
-        ("unconfirmed", "press r"),
+        ("made", "drop it there"),
+        ("unconfirmed", "drop it there"),
         ("people", "correct it where it was given"),
         ("program", "correct it where it was given"),
     ],

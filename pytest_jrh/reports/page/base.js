@@ -44,6 +44,12 @@ function toast(...content) {
   toastTimer = setTimeout(() => $("toast").replaceChildren(), 3500);
 }
 
+function dialog(id, title, ...children) {
+  const opened = make("dialog", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title), children);
+  $("dialogs").append(opened);
+  return opened;
+}
+
 const LONGEST = 6000;
 // All nodes of an element that holds a text, which beyond `most` characters are made when they are asked for.
 function long(text, nodes = (part) => [part], most = LONGEST) {

@@ -19,9 +19,11 @@ function showHow() {
   const unmade = progress.total - progress.ended;
   const parts = [];
   if (unmade > 0) parts.push(`${unmade} still to be made`);
-  const wrong = source.rows.filter(isMistake).length;
+  const wrong = source.rows.filter((row) => isMistake(row) && row.decision !== "rejected").length;
   if (wrong) parts.push(`The judge is wrong in ${wrong} of ${source.rows.length} cases`);
-  showProgress("Decided", progress.done, progress.shown, parts.join(" · ") || "A decision is on the disk as soon as it is taken.");
+  if (progress.done < progress.shown) parts.push("A decision is saved at once");
+  else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix ${session.served.prompts || "the judge"}, or accept its verdicts with --jrh-update-baseline` : ""}`);
+  showProgress("Decided", progress.done, progress.shown, parts.join(" · "));
   if (progress.finalized) showFinished("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
 }
 
@@ -55,8 +57,8 @@ look.opened = (row) => {
   editing = null;
   drawn = row;
   const isClosed = row.decision === REJECTED || !body;
-  const accept = button("accept", "Accept", inTurn(() => decide("accepted")), "a");
-  const reject = button("reject", "Reject", inTurn(() => decide("rejected")), "r");
+  const accept = button("accept", "Label right", inTurn(() => decide("accepted")), "a");
+  const reject = button("reject", "Label wrong: drop it", inTurn(() => decide("rejected")), "r");
   accept.setAttribute("aria-pressed", String(["accepted", "edited"].includes(row.action)));
   reject.setAttribute("aria-pressed", String(row.action === "rejected"));
   const verbs = [accept, reject, button("edit", "Edit", inTurn(() => edit(editableTurn())), "e"), button("undo", "Undo", inTurn(undo), "u")];
@@ -96,7 +98,7 @@ async function decide(action) {
   const next = following(row, shown, (other) => ["undecided", "void"].includes(other.decision));
   const after = await tell(row, "decision", { action, note: noteNow() });
   if (!after) return;
-  say(row, `Label ${action}`);
+  say(row, action === "accepted" ? "The label is right" : "The label is wrong, and the case is dropped");
   // Not where somebody has gone on meanwhile.
   if (view.row?.key === row.key) await open(next ?? after);
 }

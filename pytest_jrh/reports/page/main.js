@@ -32,6 +32,19 @@ document.addEventListener("keydown", (event) => {
   else target.click();
 });
 
+// What can be pressed now.
+const keysList = make("dl", { id: "keys-list" });
+const keysDialog = dialog("keys-dialog", "Keys", keysList, make("form", { method: "dialog", class: "steps" }, make("button", {}, "Close")));
+$("keys").addEventListener("click", () => {
+  const lines = [["↑ ↓", "Through the list"], ["Esc", "Back to the list"]];
+  for (const node of document.querySelectorAll("[aria-keyshortcuts]:not(#keys)")) {
+    const text = [...node.childNodes].filter((child) => child.nodeName !== "KBD").map((child) => child.textContent).join("");
+    if (node.checkVisibility()) lines.push([node.getAttribute("aria-keyshortcuts"), node.ariaLabel || node.labels?.[0]?.textContent || text]);
+  }
+  keysList.replaceChildren(...lines.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)]));
+  keysDialog.showModal();
+});
+
 addEventListener("popstate", () => {
   if (!location.hash.includes("case=") && view.row && !isWide()) back();
   else start();

@@ -60,12 +60,6 @@ const noteField = (row, change) => make("p", {}, make("label", { for: "note" }, 
   make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", change }), make("kbd", {}, "n"));
 const noteNow = () => $("note")?.value ?? "";
 
-function dialog(id, title, ...children) {
-  const opened = make("dialog", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title), children);
-  $("dialogs").append(opened);
-  return opened;
-}
-
 // Asks before people end it; where others still work, it can be ended for them, too. `choice` is "me" or "all".
 let finish = (choice) => choice;
 const ending = dialog("end", "Finish?", make("p", { id: "end-text" }), make("form", { method: "dialog", class: "steps" },
@@ -88,4 +82,5 @@ function showFinished(text) {
 $("word").hidden = true;
 $("overview").after(make("p", { id: "banner", role: "status", hidden: "" }));
 $("actions").append(make("button", { type: "button", id: "finish", click: () => wantEnd() }, "Finish"));
+document.head.append(make("link", { rel: "icon", href: "data:," }));
 source.rows = [];
