@@ -153,9 +153,9 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     )
     init.add_argument(
         "--of",
-        choices=("runs", "answers"),
+        choices=("runs", "answers", "pairs"),
         default="",
-        help="what the log holds (default: answers where it is a table or results)",
+        help="what the log holds (default: answers of a table or results, pairs where it has two)",
     )
     init.add_argument(
         "--rubric",

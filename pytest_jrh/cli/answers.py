@@ -20,7 +20,7 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.scales import BARE, BINARY, numbered
+from pytest_jrh.core.scales import BARE, BINARY, numbered, paired
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.llm.calls import parse_prompt
@@ -128,7 +128,7 @@ def judge_prompt(options: Namespace, meanings: Fields) -> tuple[Json, list[str]]
     if unknown:
         raise InputError([*unknown.values()])
     text = placeholder.sub(lambda match: match[0].replace(match[1], names[match[1]]), text)
-    parse_prompt(text, file, stage=JUDGE.name, of="answer")
+    parse_prompt(text, file, stage=JUDGE.name, of="pair" if options.of == "pairs" else "answer")
     said = [f"{name} is {variable}" for name, variable in names.items()]
     about = [f"The prompt is {file}: {', '.join(said)}."]
     if "rubric" not in names.values():
@@ -150,30 +150,38 @@ def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
     JSON.
     """
     scale = numbered(*options.scale) if options.scale else BINARY
+    if options.of == "pairs":
+        scale = paired()
     pattern = options.verdict
     words = {*re.findall(r"\w+", text.casefold())}
     if not pattern and {"score", "reasoning", "json"} <= words:
         return {}
-    scores = {str(score): score for score in scale.scores}
+    scores: Json = {str(score): score for score in scale.scores}
     if not scale.is_ordered:
         scores = {}
-        for word, meaning in {**scale.label_words, **meanings, **options.map}.items():
+        known = {word: scale.words[score] for word, score in scale.label_words.items()}
+        for word, meaning in {**known, **meanings, **options.map}.items():
             # What 1 means in labels, it need not mean in a prompt.
             is_asked_for = as_word(word) in words and as_word(word) not in BARE
             if meaning not in (None, "") and (is_asked_for or word in options.map):
-                scores[word] = label_value(meaning, scale)
+                score = label_value(meaning, scale)
+                scores[word] = scale.words[score] if scale.orders else score
     missing = {}
     said = words | {*re.findall(r"\w+", pattern.casefold())}
     good, bad = ("yes", "no") if {"yes", "no"} <= said else ("good", "bad")
     if not pattern and "json" in words:
         form = "Score: (\\d+)" if scale.is_ordered else f"Verdict: ({good}|{bad})"
+        if scale.orders:
+            form = "Verdict: (A|B|C)"
         missing["where in an answer the verdict is"] = f"--verdict '{form}'"
-    if {*scores.values()} != {*scale.scores}:
-        ways = f"--map {good}=0 --map {bad}=1"
+    if len({*scores.values()}) < len(scale.words):
+        ways = "--map A=first --map B=second --map C=tie"
+        if not scale.orders:
+            ways = f"--map {good}=0 --map {bad}=1"
         missing[f"which words of a verdict mean {' and '.join(scale.words.values())}"] = ways
     if missing:
         hint = f"say it: {' '.join(missing.values())}"
-        if not scale.is_ordered:
+        if scale is BINARY:
             hint += f", where {good} is {scale.words[0]}"
         message = f"nothing says {', and '.join(missing)}"
         raise InputError(message, str(options.prompt), hint=hint)

@@ -23,7 +23,7 @@ from pytest_jrh.cli.answers import judge_prompt, labels_in, refuse_missing
 from pytest_jrh.cli.check import meanings
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE
-from pytest_jrh.core.documents import DamagedError, Json, listed, shown, whole_number
+from pytest_jrh.core.documents import DamagedError, Json, as_word, listed, shown, whole_number
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BINARY, Mode
@@ -34,6 +34,7 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
 from pytest_jrh.sources.columns import Table
+from pytest_jrh.sources.pairs import CHOSEN, two_answers
 from pytest_jrh.sources.source import Source
 from pytest_jrh.sources.tables import read_table
 
@@ -54,7 +55,11 @@ def _meanings(
     if labels and (options.map or options.one or options.scale):
         table = read_table(options.labels, ("label",))
         label = column_of(table, "label")
-    if table is not None and label:
+    if options.of == "pairs":
+        # Words of a prompt are mapped as well, and a map of labels has to have all of theirs.
+        said = set(map(as_word, table.at(label))) if table is not None and label else set()
+        values["meanings"] = options.map if said & options.map.keys() else {}
+    elif table is not None and label:
         meanings, about = labels_in(table, label, options)
         values["meanings"] = meanings
     return meanings, about
@@ -149,16 +154,23 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
     """
     log, table = options.log, None
     if options.of != "runs":
-        table = table_in(log, ("text",), with_text=options.of == "answers")
-    of_answers = table is not None or options.of == "answers"
+        table = table_in(log, ("text",), with_text=bool(options.of))
+    pair = [] if table is None else two_answers(table)
+    if pair and options.of in ("", "pairs"):
+        options.of = "pairs"
+        if not options.label and CHOSEN in map(as_word, pair):
+            options.label = CHOSEN
+        if not (options.label or options.labels):
+            message = "nothing says which of two answers is better"
+            hint = "name the labels: --label COL, or --labels FILE"
+            raise InputError(message, str(log), key="--label", hint=hint)
+    options.of = options.of or ("runs" if table is None else "answers")
     input_format: InputFormat | None = refuse_missing(options, table)
-    words = json.loads(_filled(f"words.{'answers' if of_answers else 'runs'}.json", {}))
+    words = json.loads(_filled(f"words.{options.of}.json", {}))
     files = files_in(log)
-    if not of_answers:
+    if options.of == "runs":
         input_format = format_of(files)
-    with open_sources(
-        (log,), input_format=input_format, of="answers" if of_answers else "runs"
-    ) as source:
+    with open_sources((log,), input_format=input_format, of=options.of) as source:
         causes = [cause for _, _, cause in read_all(source, log)]
         unusable = [*filter(None, causes)]
         about = [*source.notices()]
@@ -222,6 +234,15 @@ def start_suite(options: Namespace) -> int:
     runs = look_at(options, labels)
     log_place = place_log(options.log, folder, name, runs.files)
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
+    if options.of == "pairs":
+        if mode == "ordinal" or options.one:
+            hint = (
+                "leave out --ordinal, --scale and --one; of other words --map says what they mean"
+            )
+            raise InputError(
+                "answers of pairs are first, second and tie", str(options.log), hint=hint
+            )
+        mode = "classes"
 
     # What is filled into the texts of the files, and which other files are copied.
     values = _values(options, log_place, runs.values, mode)

@@ -13,13 +13,23 @@ from pathlib import Path
 
 from pytest_jrh.config.rubrics import load_rubrics
 from pytest_jrh.config.schema import BlindSection
-from pytest_jrh.core.cases import SETTLED, AgentRun, Case, CaseSpec, PerturbationOutcome, Rubric
+from pytest_jrh.core.calls import PART_NAMES
+from pytest_jrh.core.cases import (
+    SETTLED,
+    AgentRun,
+    Case,
+    CaseSpec,
+    PerturbationOutcome,
+    Rubric,
+    Transcript,
+)
 from pytest_jrh.core.documents import as_word, listed, read_text, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.scales import BARE
+from pytest_jrh.core.scales import BARE, paired
 from pytest_jrh.core.text import counted, visible
+from pytest_jrh.core.transcript import paired as as_pair
 from pytest_jrh.people.board import LabelBoard, drawn_evenly
 from pytest_jrh.people.labels import Disputes, LabelTable, label_word
 from pytest_jrh.review import Labelling
@@ -33,9 +43,11 @@ from pytest_jrh.sources.columns import (
     columns_named,
     texts_to_label,
 )
-from pytest_jrh.sources.pairs import two_answers
+from pytest_jrh.sources.pairs import CHOSEN, two_answers
 from pytest_jrh.sources.tables import with_named
 from pytest_jrh.store.records import case_digest
+
+_BESIDE_A_PAIR = ("request", "context")
 
 
 def label_file(options: Namespace) -> int:
@@ -51,10 +63,17 @@ def label_file(options: Namespace) -> int:
     if options.by and (table is None or not options.sample):
         message = "needs a table, and says how its --sample is drawn"
         raise InputError(message, key="--by", hint="draw 60 of a table: --sample 60 --by COL")
-    if table is not None and not options.text and (answers := two_answers(table)):
-        message = f"has two answers to a request ({listed(answers)}), and this page shows one"
-        hint = "label pairs in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text"
-        raise table.error(message, hint)
+    pair = two_answers(table) if table is not None and not options.text else []
+    if table is not None and pair:
+        request, context = (columns_named(table, PART_NAMES[name]) for name in _BESIDE_A_PAIR)
+        if not request or CHOSEN in map(as_word, pair):
+            reason = "names that give the label away" if request else "no column of a request"
+            message = f"has two answers ({listed(pair)}) and {reason}"
+            hint = (
+                "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text"
+            )
+            raise table.error(message, hint)
+        options.text = [*request[:1], *context[:1], *pair]
     if table is None:
         texts, notices = texts_of_runs(path)
     else:
@@ -69,7 +88,8 @@ def label_file(options: Namespace) -> int:
             raise InputError(message, str(path), hint="tell them apart by --case COL")
     without_text = sum(not item.turns for item in items.values())
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
-    cases = _cases(items.values(), _rubrics(options.rubric, rubric_ids))
+    rubrics = _rubrics(options.rubric, rubric_ids)
+    cases = _cases(items.values(), rubrics, pair)
     if not cases:
         message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
@@ -130,8 +150,9 @@ def label_file(options: Namespace) -> int:
             rubric_texts = {case.rubric.id: case.rubric.instructions for case in cases}
             for rubric_id, text in rubric_texts.items():
                 command += ["--rubric", f"{rubric_id}: {text}"]
-        elif options.case:
-            command += ["--case", options.case]
+        else:
+            command += ["--pairs"] if pair else []
+            command += ["--case", options.case] if options.case else []
         by = options.by
         if by == "verdict" and len(verdicts) == 1:
             by = verdicts[0]
@@ -171,13 +192,23 @@ def _has_answer(table: Table, column: str, cases: Iterable[Case]) -> bool:
     return any(word in known or word.lstrip("+-.")[:1].isdigit() for word in words)
 
 
-def _cases(items: Iterable[TextToLabel], rubrics: Sequence[Rubric]) -> list[Case]:
-    """The cases of all items that have a text, one a rubric."""
+def _cases(
+    items: Iterable[TextToLabel], rubrics: Sequence[Rubric], pair: Sequence[str]
+) -> list[Case]:
+    """The cases of all items that have a text, one a rubric; two columns may hold a `pair`."""
+    scale = paired() if pair else None
     cases = []
     for item in items:
         key = item.key
         # Equal words are several cases, which messages with ids of their own tell apart.
-        messages = tuple({**turn, "id": f"{key.case} {key.epoch}"} for turn in item.turns)
+        messages: Transcript = tuple(
+            {**turn, "id": f"{key.case} {key.epoch}"} for turn in item.turns
+        )
+        if messages and pair:
+            texts = {turn["role"]: turn["content"] for turn in messages}
+            answers = [{"role": "assistant", "content": texts.get(name, "")} for name in pair]
+            others = [turn for turn in messages if turn["role"] not in pair]
+            messages = (*others, *as_pair(*answers))
         for rubric in rubrics if messages else ():
             if key.rubric not in ("", rubric.id):
                 continue
@@ -187,7 +218,7 @@ def _cases(items: Iterable[TextToLabel], rubrics: Sequence[Rubric]) -> list[Case
             metadata = {"digest": item.digest, "word": item.word}
             case = Case(
                 CaseSpec("", "label", rubric.id, key.case, key.epoch),
-                replace(rubric, id=rubric.id or "the rubric", instructions=text),
+                replace(rubric, id=rubric.id or "the rubric", instructions=text, answers=scale),
                 AgentRun(key.case, key.epoch, messages, metadata=metadata),
                 PerturbationOutcome(messages),
                 expected=None,

@@ -49,11 +49,13 @@ def suite_run(
     cases = ready.cases()
     # As collected, because the results of several processes arrive mixed.
     ran = [results[case] for case in cases.specs if case in results]
-    if ready.slices:
+    if ready.slices or ready.systems:
         # Those of now: an earlier session may have had others.
         for index, result in enumerate(ran):
-            slices = ready.slices.get((result.run_id, result.epoch), ())
-            ran[index] = replace(result, extra=replace(result.extra, slices=slices))
+            run = (result.run_id, result.epoch)
+            slices, systems = ready.slices.get(run, ()), ready.systems.get(run, ())
+            extra = replace(result.extra, slices=slices, systems=systems)
+            ran[index] = replace(result, extra=extra)
     judges = with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran)
 
     # What its figures come from; paths are relative to the folder.

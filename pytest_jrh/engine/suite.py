@@ -53,6 +53,7 @@ from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, read_people
 from pytest_jrh.recording.cassettes import cassettes_in
 from pytest_jrh.sources.columns import run_slices
+from pytest_jrh.sources.pairs import systems_in
 from pytest_jrh.sources.source import Source, missing_notice, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,
@@ -86,6 +87,7 @@ class ReadySuite:
     labels: Labels = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
     slices: Mapping[RunKey, Slices] = field(default_factory=dict)
+    systems: Mapping[RunKey, tuple[str, ...]] = field(default_factory=dict)
     recorded: Recorded | None = None
     """What had a recording when the suite was loaded, where `sampling: kept` draws it first."""
 
@@ -433,20 +435,23 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
 
 
 def _with_slices(ready: ReadySuite) -> ReadySuite:
-    """Say in which slices the runs are."""
+    """Say in which slices the runs are, and of pairs, which systems gave the answers."""
     suite = ready.suite
     keys = suite.config.cases.by
     if suite.gate.by and not keys:
         raise InputError("has no meaning without cases.by", key="gate.by")
+    of_pairs = bool(suite.scale.orders)
     runs: list[tuple[RunKey, Fields]] = []
-    if keys and ready.source is not None:
+    if (keys or of_pairs) and ready.source is not None:
         runs += ((run.key, run.metadata) for run in ready.source.fields())
-    elif keys and suite.frozen is not None:
+    elif (keys or of_pairs) and suite.frozen is not None:
         runs += fields_of_runs(ready.frozen_cases, suite.name)
     if not runs:
         return ready
+    systems = {run: systems_in(metadata) for run, metadata in runs} if of_pairs else {}
     names = {name: None for _, metadata in runs for name in metadata}
-    return replace(ready, slices=run_slices(keys, runs, label_fields(suite, names)))
+    slices = run_slices(keys, runs, label_fields(suite, names))
+    return replace(ready, slices=slices, systems=systems)
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:

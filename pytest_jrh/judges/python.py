@@ -26,6 +26,7 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Said
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import nearest_hint, shortened
+from pytest_jrh.core.transcript import is_pair
 from pytest_jrh.judges.judge import (
     CodeAnswer,
     Function,
@@ -331,16 +332,18 @@ def _model(name: str, stage: StageModel) -> Model:
 
 
 def task_state(judged: JudgedCase, case: Case, target: Target, model: str) -> TaskState:
-    """The state of a finished run, as a scorer gets it: its output is the last assistant turn."""
+    """The state of a finished run, as a scorer gets it: its output is the last assistant turn, of
+    a pair both answers, each a choice.
+    """
     from inspect_ai.model import ChatCompletionChoice, ChatMessage, ModelName, ModelOutput
     from inspect_ai.solver import TaskState
     from pydantic import TypeAdapter
 
     messages = TypeAdapter(list[ChatMessage]).validate_python([*map(dict, judged.messages)])
-    last = next((turn for turn in reversed(messages) if turn.role == "assistant"), None)
-    output = ModelOutput(
-        model=model, choices=[] if last is None else [ChatCompletionChoice(message=last)]
-    )
+    answers = [turn for turn in messages if turn.role == "assistant"]
+    answers = answers[-2 if is_pair(judged.messages) else -1 :]
+    choices = [ChatCompletionChoice(message=turn) for turn in answers]
+    output = ModelOutput(model=model, choices=choices)
     return TaskState(
         model=ModelName(model),
         sample_id=case.run.sample_id or case.run.run_id,

@@ -26,6 +26,7 @@ from pytest_jrh.stats.classes import PASSED_OVER, recall_key
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
+from pytest_jrh.stats.pairs import favours, places_of
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import Statistics
@@ -61,6 +62,9 @@ class JsonReport(Report):
             for key, section in session.slices.get((suite, judge), {}).items():
                 slices = [{"value": row.rubric, **statistics_data(row)} for row in section.rubrics]
                 figures.setdefault("slices", {})[key] = slices
+            if places := places_of(of_tests):
+                figures["places"] = data_of(places)
+                figures["systems"] = [*map(data_of, favours(of_tests))]
             if probabilities := session.probabilities.get((suite, judge)):
                 data = probability_data(probabilities)
                 figures["probabilities"] = {**data, "error": session.error}

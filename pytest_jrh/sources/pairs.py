@@ -26,8 +26,9 @@ _SYSTEMS = ("model_a system_a generator_1", "model_b system_b generator_2")
 """The names of columns that say whose answer is in which place."""
 _AS_SHOWN = {"0", "false", "no", "ab", "original"}
 _NUMBERS = {"0", "1", "2"}
-_CHOSEN = "chosen"
-_ANSWERS = (f"{PART_NAMES[PAIR[0]]} {_CHOSEN}", f"{PART_NAMES[PAIR[1]]} rejected")
+CHOSEN = "chosen"
+"""The name of a column that holds the better one of two answers, and the field that names it."""
+_ANSWERS = (f"{PART_NAMES[PAIR[0]]} {CHOSEN}", f"{PART_NAMES[PAIR[1]]} rejected")
 """The names of columns that have the two answers."""
 
 
@@ -118,9 +119,14 @@ def system_fields(fields: Iterable[str]) -> list[str]:
     return [of_place[0] for of_place in found] if all(found) else []
 
 
+def systems_in(metadata: Fields) -> tuple[str, ...]:
+    """The systems that gave the two answers, by their places; empty where nothing names them."""
+    return tuple(as_text(metadata[name]) for name in system_fields(metadata))
+
+
 def place_named(value: object, metadata: Fields) -> Any:
     """The place of the answer whose system a label names; any other label as it is."""
-    systems = [as_word(metadata[name]) for name in system_fields(metadata)]
+    systems = [*map(as_word, systems_in(metadata))]
     return PLACES[systems.index(as_word(value))] if as_word(value) in systems else value
 
 
@@ -147,11 +153,11 @@ class Pairs(Answers):
 
     def _metadata(self, row: Json) -> Json:
         chosen = self._chosen(row)
-        return super()._metadata(row) | ({_CHOSEN: chosen} if chosen else {})
+        return super()._metadata(row) | ({CHOSEN: chosen} if chosen else {})
 
     def _chosen(self, row: Json) -> str:
         """The place of the answer that is chosen; empty where no column is called so."""
-        if self._places.get(PAIR[0]) != _CHOSEN:
+        if self._places.get(PAIR[0]) != CHOSEN:
             return ""
         texts = [as_text(self._part(row, part)) for part in self.parts]
         return PLACES[int(short_digest("\n".join(texts), 2), 16) % 2]

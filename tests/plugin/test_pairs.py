@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.__main__ import main
+from pytest_jrh.engine.suite import make_ready
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer, Request
 
@@ -73,6 +75,12 @@ def test_a_judge_is_asked_in_both_orders_and_replayed(tmp_path: Path) -> None:
     said = " ".join(done.stdout.split())
     assert "In both orders it says the same of 4 of 5 pairs" in said
     assert "<script>alert" not in (tmp_path / "page.html").read_text().replace("\\u003c", "&lt;")
+    report = json.loads((tmp_path / "report.json").read_text())
+    [of_judge] = report["suites"]["pairs"]["judges"].values()
+    assert of_judge["places"]["taken"] == [1, 0]
+    wins = {row["system"]: row["people"]["value"] for row in of_judge["systems"]}
+    # By people it wins p1 and p4, and half of the tie p5.
+    assert wins == {"ours": pytest.approx(0.5), "theirs": pytest.approx(0.5)}
 
 
 def test_swap_finds_a_judge_that_takes_what_it_is_shown_first(tmp_path: Path) -> None:
@@ -102,6 +110,50 @@ def test_a_function_gets_both_answers(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace("model: openai/judge", "python: judges.py:first"))
     done = run_pytest(tmp_path, "--jrh-config=pairs.yml", "--jrh-record-mode=once")
     assert "misses 1 of 1 second-answer win (judged first)" in " ".join(done.stdout.split())
+
+
+SCORER = """
+from inspect_ai.scorer import Score, Scorer, accuracy, scorer
+
+@scorer(metrics=[accuracy()])
+def longer() -> Scorer:
+    async def score(state, target) -> Score:
+        a, b = [choice.message.text for choice in state.output.choices]
+        assert [a, b] == [turn.text for turn in state.messages[-2:]]
+        assert target.text and "winner" not in state.metadata
+        return Score(value="A" if len(a) >= len(b) else "B")
+    return score
+"""
+
+
+def test_a_scorer_of_inspect_gets_both_answers(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "judges.py").write_text(SCORER)
+    config = tmp_path / "pairs.yml"
+    scorer = "inspect_scorer: judges.py@longer, orders: both, score_map: {A: first, B: second}"
+    config.write_text(config.read_text().replace("model: openai/judge", scorer))
+    done = run_pytest(tmp_path, "--jrh-config=pairs.yml", "--jrh-record-mode=once")
+    said = " ".join(done.stdout.split())
+    scores = {case.split("::")[-1]: line["scores"] for case, line in results(tmp_path).items()}
+    assert scores["p1[e1]"] == ["first", "first"], said
+    assert scores["p2[e1]"] == ["second", "second"]
+
+
+def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path)
+    (tmp_path / "judge.md").write_text("{question} {answer_a} {answer_b} A, B or C for a tie?")
+    begin = ["init", "desk", "--log", str(tmp_path / "pairs.csv"), "--folder", str(tmp_path)]
+    begin += ["--rubric", "better: The answer is to the point."]
+    assert main(begin) == 4
+    assert "nothing says which of two answers is better" in capsys.readouterr().err
+    prompt = ["--prompt", str(tmp_path / "judge.md"), "--map", "C=tie"]
+    assert main([*begin, "--label", "winner", *prompt]) == 0
+    ready = make_ready(tmp_path / "inputs/configs/desk.yml", cwd=tmp_path, rootdir=tmp_path)
+    assert [spec.run_id for spec in ready.specs()] == [name for name, *_ in PAIRS]
+    [judge] = ready.judges.values()
+    assert judge.settings.section.orders == "both"
+    score_map = judge.settings.section.score_map or {}
+    assert [score_map[word] for word in "abc"] == ["first", "second", "tie"]
 
 
 @pytest.mark.parametrize(
