@@ -467,7 +467,8 @@ _PLACE_WORDS = (
 @lru_cache(maxsize=2)
 def paired(orders: int = 1) -> Scale:
     """Which of two answers is better, by its place, or that neither is; see `Scale.orders`."""
-    scale = classed(tuple((word, "") for word in (*PLACES, "tie")))
+    due = [(place, f"the {place} answer is better than the other one") for place in PLACES]
+    scale = classed((*due, ("tie", "neither answer is better")))
     label_words = dict(scale.label_words)
     for place, others in zip(PLACES, _PLACE_WORDS, strict=True):
         label_words |= dict.fromkeys(others.split(), code_of(place))
