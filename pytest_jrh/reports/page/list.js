@@ -109,15 +109,26 @@ function matching() {
   return source.rows.filter((row) => test(row) && isPicked(row) && (!words.length || hasWords(wordsOf(row).join("\n").toLowerCase())));
 }
 
+// Rows stand in lists of fifty, each of which is made when it comes into sight, or is printed.
 const FIFTY = 50;
+let lists = [];
+const sight = new IntersectionObserver((seen) => seen.forEach((one) => one.isIntersecting && fill(one.target)), { rootMargin: "1500px", scrollMargin: "1500px" });
+addEventListener("beforeprint", () => lists.forEach(fill));
+function fill(list) {
+  const start = lists.indexOf(list) * FIFTY;
+  if (start < 0 || list.firstChild) return;
+  sight.unobserve(list);
+  list.append(...shown.slice(start, start + FIFTY).map((row) => make("li", {}, link(row))));
+}
+
 function refresh(missing = "") {
   shown = matching();
-  // Only what matches is in the document, fifty to a list: those out of sight are not laid out.
-  const lists = [];
-  for (let start = 0; start < shown.length; start += FIFTY) {
-    lists.push(make("ul", {}, shown.slice(start, start + FIFTY).map((row) => make("li", {}, link(row)))));
-  }
+  sight.disconnect();
+  lists = [];
+  for (let start = 0; start < shown.length; start += FIFTY) lists.push(make("ul", {}));
+  lists.slice(0, 2).forEach(fill);
   $("list").replaceChildren(...lists);
+  for (const list of lists.slice(2)) sight.observe(list);
   $("nothing").textContent = missing || "No case matches.";
   $("nothing").hidden = shown.length > 0 && !missing;
   for (const choice of $("filters").children) choice.setAttribute("aria-pressed", String(choice.value === view.show));
@@ -128,6 +139,7 @@ function refresh(missing = "") {
 let reached = null;
 function showPlace() {
   const place = shown.indexOf(view.row);
+  if (place >= 0) fill(lists[Math.floor(place / FIFTY)]);
   const title = view.show === "all" ? "cases" : filterOf(view.show)[1];
   $("place").textContent = place < 0 ? "not in this list" : `${place + 1} of ${grouped(shown.length)} ${title}`;
   reached?.removeAttribute("aria-current");
