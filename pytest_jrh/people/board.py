@@ -13,9 +13,9 @@ import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any, ClassVar, Literal
 
 from pytest_jrh.config.schema import BlindSection
@@ -459,7 +459,12 @@ class Assigned:
         return self.label is None or self.label.withdrawn
 
 
-_LATE = "without a label when the reviewer finished"
+def _same(name: str) -> str:
+    """A name without what people write now so, now so."""
+    return "".join(name.split()).casefold()
+
+
+LATE = "without a label when the reviewer finished"
 
 
 class LabelBoard(Board):
@@ -502,15 +507,18 @@ class LabelBoard(Board):
         self._drawn: set[str] = set()
         # Those of the drawn cases that everybody labels.
         self._shared: set[str] = set()
-        self._orders: dict[str, list[str]] = {}
+        # By reviewer and key the number and the digest of each case, in the reviewer's order.
+        self._orders: dict[str, dict[str, tuple[int, str]]] = {}
+        # Grows where somebody has other cases than before.
+        self.assignment = 0
         self._names: dict[str, str] = {}
         self._finished: set[str] = set()
 
     def add(self, case: Case) -> None:
         """Take in a case; of equal ones the first."""
-        entry = ReviewCase.of(case)
+        digest = case_digest(case)
         with self._lock:
-            self._entries.setdefault(entry.digest, entry)
+            self._entries.setdefault(digest, ReviewCase("", digest, case))
 
     def end(self, case_id: str, case: Case | None = None) -> None:
         """Say that an announced case has ended; the sample is drawn when all have."""
@@ -518,7 +526,16 @@ class LabelBoard(Board):
             super().end(case_id, case)
             if not self._drawn and self._announced <= self._ended:
                 self._draw()
+                self.assignment += 1
                 self.version += 1
+
+    def known(self, name: str) -> str:
+        """The name of a person with labels, or on the page, that is nearly this one."""
+        with self._lock:
+            names = {*self._names.values(), *chain.from_iterable(self._last.values())}
+        if name in names:
+            return ""
+        return next((other for other in sorted(names) if _same(other) == _same(name)), "")
 
     def enter(self, name: str) -> tuple[str, str]:
         """Let a reviewer in: the key that he or she goes by, and the name as it is kept.
@@ -544,20 +561,25 @@ class LabelBoard(Board):
         """
         with self._lock:
             cases = []
-            for assigned in self._numbered(self._names[reviewer]):
+            name = self._names[reviewer]
+            for key in self._order(name):
+                assigned = self._assigned(name, key)
                 digest = assigned.entry.digest
                 is_anyones = digest in self._shared or not self._is_labelled(digest)
                 if is_anyones or not assigned.is_open:
                     cases.append(assigned)
             return cases
 
+    def questions(self) -> list[str]:
+        """What is asked of the drawn cases: the texts of their rubrics."""
+        with self._lock:
+            drawn = [self._entries[digest] for digest in self._entries if digest in self._drawn]
+            return [*dict.fromkeys(entry.case.rubric.instructions for entry in drawn)]
+
     def open(self, reviewer: str, key: str) -> Assigned:
         """One case of a reviewer. Raises `LookupError`."""
         with self._lock:
-            for assigned in self._numbered(self._names[reviewer]):
-                if assigned.key == key:
-                    return assigned
-            raise LookupError(key)
+            return self._assigned(self._names[reviewer], key)
 
     def give(
         self, reviewer: str, key: str, label: int | None, note: str = "", *, withdrawn: bool = False
@@ -576,6 +598,7 @@ class LabelBoard(Board):
             is_blind = assigned.is_blind and not withdrawn
             name = self._names[reviewer]
             self._keep(assigned, name, label, note=note, blind=is_blind, withdrawn=withdrawn)
+            self.assignment += assigned.entry.digest not in self._shared
             return self.open(reviewer, key)
 
     def finish(self, reviewer: str) -> tuple[str, ...]:
@@ -588,9 +611,10 @@ class LabelBoard(Board):
         """
         with self._lock:
             name = self._names[reviewer]
-            for assigned in self._numbered(name):
+            for key in self._order(name):
+                assigned = self._assigned(name, key)
                 if assigned.label is None:
-                    self._keep(assigned, name, None, note=_LATE, withdrawn=True)
+                    self._keep(assigned, name, None, note=LATE, withdrawn=True)
             self._finished.add(name)
             self.version += 1
             unfinished = sorted(set(self._names.values()) - self._finished)
@@ -634,19 +658,23 @@ class LabelBoard(Board):
             self._shared.update(_ranked(drawn, "overlap")[:number_shared])
             self._drawn |= drawn
 
-    def _numbered(self, name: str) -> Iterator[Assigned]:
+    def _order(self, name: str) -> Mapping[str, tuple[int, str]]:
         """All drawn cases in a reviewer's order, also those that others label."""
         if self._drawn and name not in self._orders:
-            self._orders[name] = in_order(self._drawn, name, self._rubric_and_run)
-        has_finished = name in self._finished
-        for number, digest in enumerate(self._orders.get(name, ()), 1):
-            yield Assigned(
-                key=self._key(name, digest),
-                number=number,
-                entry=self._entries[digest],
-                label=self._last[digest].get(name),
-                is_blind=not has_finished and (digest, name) not in self._reported,
-            )
+            digests = in_order(self._drawn, name, self._rubric_and_run)
+            numbered = enumerate(digests, 1)
+            self._orders[name] = {self._key(name, digest): (n, digest) for n, digest in numbered}
+        return self._orders.get(name, {})
+
+    def _assigned(self, name: str, key: str) -> Assigned:
+        number, digest = self._order(name)[key]
+        return Assigned(
+            key=key,
+            number=number,
+            entry=self._entries[digest],
+            label=self._last[digest].get(name),
+            is_blind=name not in self._finished and (digest, name) not in self._reported,
+        )
 
     def _key(self, name: str, digest: str) -> str:
         """The name of a case in a reviewer's addresses, so that two people cannot compare them;
