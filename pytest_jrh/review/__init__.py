@@ -27,14 +27,14 @@ from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import Json, as_text, listed, parsed, read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.ids import made_case_id, short_digest
+from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import NO_SUCH
-from pytest_jrh.core.text import same_lines, visible
+from pytest_jrh.core.text import one_line, same_lines, shortened, visible
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
-from pytest_jrh.people.board import Assigned, LabelBoard, ReviewBoard, Reviewed
+from pytest_jrh.people.board import LATE, Assigned, LabelBoard, ReviewBoard, Reviewed
 from pytest_jrh.people.decisions import CallEdit, StrictModel, holds_acts, is_editable
 from pytest_jrh.people.labels import Disputes, LabelRow, PersonLabel, label_word
 from pytest_jrh.reports.case_facts import Voice
@@ -95,7 +95,7 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
 
 
 # Of classes, in their order; other letters have a meaning on the page.
-_KEYS = "1234567890qwertyiopasdgh"
+_KEYS = "1234567890qwertyiopasdh"
 
 
 class ReviewedCases(SessionCases):
@@ -164,29 +164,28 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
         yield replace(result, case_digest=entry.digest, extra=extra)
 
 
+_LONGEST_TITLE = 60
+
+
 def label_row(assigned: Assigned) -> Json:
     """A case in the list of a reviewer, without what tells its answers."""
-    label = assigned.label
+    label, messages = assigned.label, assigned.entry.case.messages
     word = value = note = ""
     if label is not None:
-        note = visible(label.note)
+        note = "" if label.note == LATE else visible(label.note)
         if not label.withdrawn:
             value = "none" if label.label is None else str(label.label)
             word = label_word(assigned.entry.case, label.label)
+    last = next(filter(str.strip, map(message_text, reversed(messages))), "")
     return {
         "key": assigned.key,
         "number": assigned.number,
-        "rubric": _rubric_key(assigned.entry.case),
+        "title": shortened(one_line(last[: 4 * _LONGEST_TITLE]), _LONGEST_TITLE),
         "value": value,
         "word": word,
         "note": note,
         "is_blind": assigned.is_blind or bool(label and label.blind),
     }
-
-
-def _rubric_key(case: Case) -> str:
-    text = "\0".join([case.spec.suite, case.rubric.id, case.rubric.instructions])
-    return short_digest(text)
 
 
 def bare_body(assigned: Assigned, votes: Iterable[LabelRow] = ()) -> Json:
@@ -198,16 +197,14 @@ def bare_body(assigned: Assigned, votes: Iterable[LabelRow] = ()) -> Json:
     for vote in votes:
         voice = Voice(vote.annotator, as_text(vote.label), vote.note, by="", wrong=False)
         voices.append(voice._asdict())
-    asks = "Does it violate"
-    if case.scale.levels:
-        asks = "Which level of" if case.scale.is_ordered else "Which answer to"
     return {
         "turns": bare_turns(case.messages),
         "voices": voices,
         "facts": [],
         "commands": [],
         "labels": _labels(case),
-        "question": f"{asks} {case.rubric.id}?",
+        "scale": case.scale.line or case.scale.name,
+        "question": case.rubric.instructions,
     }
 
 
@@ -414,6 +411,7 @@ def agent_templates(suites: Sequence[Suite]) -> list[AgentTemplate]:
 
 class _Name(StrictModel):
     name: str
+    is_other: bool = False
 
 
 class _Label(StrictModel):
@@ -427,13 +425,24 @@ class Labelling:
     the digests of cases, settle them.
     """
 
-    def __init__(self, board: LabelBoard, votes: Disputes = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        board: LabelBoard,
+        votes: Disputes = MappingProxyType({}),
+        words: Sequence[str] = (),
+    ) -> None:
         self.board = board
         self._votes = votes
+        self._words = words
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
-        return _shell("blind.js", reviewer=self.board.reviewer or "", is_blind=not self._votes)
+        return _shell(
+            "blind.js",
+            reviewer=self.board.reviewer or "",
+            is_blind=not self._votes,
+            words=self._words,
+        )
 
     def routes(self) -> tuple[Route, ...]:
         """All that can be asked for."""
@@ -450,27 +459,33 @@ class Labelling:
 
     def news(self, _since: int) -> tuple[int, Json]:
         """The present version, and how far it is: what is new of cases each reviewer asks for."""
-        return self.board.version, {"progress": asdict(self.board.progress())}
+        news = {
+            "progress": asdict(self.board.progress()),
+            "assignment": self.board.assignment,
+            "questions": printable(self.board.questions()),
+        }
+        return self.board.version, news
 
-    def _enter(self, name: str) -> object:
+    def _enter(self, name: str, *, is_other: bool) -> object:
+        if not (is_other or self.board.reviewer) and (known := self.board.known(name)):
+            return {"known": known}
         key, kept_name = self.board.enter(name)
         return {"reviewer": key, "name": kept_name}
 
     def _cases(self, reviewer: str) -> object:
-        cases = self.board.assigned(reviewer)
-        rubrics = {}
-        for assigned in cases:
-            rubric = assigned.entry.case.rubric
-            values = {"id": rubric.id, "text": rubric.instructions, "levels": [], "place": ""}
-            rubrics[_rubric_key(assigned.entry.case)] = printable(values)
-        return {"rows": [label_row(assigned) for assigned in cases], "rubrics": rubrics}
+        assignment = self.board.assignment
+        rows = [label_row(assigned) for assigned in self.board.assigned(reviewer)]
+        return {"rows": rows, "assignment": assignment}
 
     def _case(self, reviewer: str, key: str) -> object:
         assigned = self.board.open(reviewer, key)
         return printable(bare_body(assigned, self._votes.get(assigned.entry.digest, ())))
 
     def _give(self, **label: Any) -> object:
-        return label_row(self.board.give(**label))
+        return {
+            **label_row(self.board.give(**label)),
+            "assignment": self.board.assignment,
+        }
 
     def _finish(self, reviewer: str) -> object:
         return {"others": self.board.finish(reviewer)}

@@ -89,11 +89,11 @@ class LabelPages(Opened):
     def page(self, url: str, *, name: str = "ann", **look: Any) -> Any:
         """Open the page, and give the name that it asks for."""
         page = self.open(url, **look)
-        if name:
-            page.wait_for_selector("#enter[open]")
-            page.keyboard.type(name)
-            page.keyboard.press("Enter")
-            page.wait_for_selector("#answers")
+        page.wait_for_selector("#enter[open]")
+        page.keyboard.type(name)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#enter:not([open])", state="attached")
+        page.wait_for_selector("#answers")
         return page
 
 

@@ -215,11 +215,11 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
 
     label_all(ann)
     ann.click("#end button:text-is('Go on')")
-    ann.click("#answers [data-do=undo]")
+    ann.click("[data-do=undo]")
     wait_count(ann, total - 1, total)
     ann.click("#answers [value='1']")
     ann.click(FINISH)
-    ann.wait_for_selector("#banner:has-text('goes on when ben have finished')")
+    ann.wait_for_selector("#banner:has-text('goes on when ben has finished')")
     has_ended_early = board.finalized.is_set()
     assert not has_ended_early
     label_all(ben)
@@ -231,9 +231,9 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     assert len(bodies) >= 8
     assert not [text for text in hidden for body in bodies if text in body]
     # News of others' work do not take away whom the session waits for.
-    assert "ben have finished" in ann.inner_text("#banner")
+    assert "ben has finished" in ann.inner_text("#banner")
     ann.click("#finish")
-    ann.wait_for_selector("#end-text:has-text('ben still label')")
+    ann.wait_for_selector("#end-text:has-text('ben still labels')")
     ann.click("#end button:text-is('End it for everybody')")
     ben.wait_for_selector("#finish:disabled")
     assert board.finalized.is_set()
@@ -279,3 +279,59 @@ def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: LabelPa
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     files = {path.name for path in pages.folder.rglob("*") if path.is_file()}
     assert files == {"labels.jsonl", ".gitattributes"}
+
+
+def test_no_key_is_lost_and_a_note_outlives_its_label(pages: LabelPages) -> None:
+    suite = blind_suite(pages.folder, sample=30)
+    board = labelling(suite, [confirmed(number) for number in range(22)])
+    page = pages.page(pages.start(board))
+    wait_count(page, 0, 22)
+    page.keyboard.press("n")
+    page.keyboard.type("before")
+    # A draft stays where the case is left, and Enter leaves its field.
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    wait_number(page, 2)
+    assert page.input_value("#note") == ""
+    page.keyboard.press("k")
+    wait_number(page, 1)
+    assert page.input_value("#note") == "before"
+    for _ in range(20):
+        page.keyboard.press("s")
+    wait_count(page, 20, 22)
+    wait_number(page, 21)
+    page.keyboard.press("u")
+    wait_number(page, 20)
+    wait_count(page, 19, 22)
+    page.click("#list a >> nth=0")
+    wait_number(page, 1)
+    page.keyboard.press("u")
+    wait_count(page, 18, 22)
+    assert page.input_value("#note") == "before"
+    page.keyboard.press("g")
+    wait_number(page, 1)
+    page.keyboard.press("v")
+    wait_count(page, 19, 22)
+    page.keyboard.press("g")
+    wait_number(page, 20)
+    labels = {each.note: each.label for each in read_people(suite) if not each.withdrawn}
+    assert labels == {"before": 1, "": 0}
+
+
+def test_a_name_that_is_nearly_anothers_is_asked_about(pages: LabelPages) -> None:
+    suite = blind_suite(pages.folder, overlap=1.0)
+    url = pages.start(labelling(suite, [confirmed(0), confirmed(1)]))
+    pages.page(url, name="Team Ann")
+    page = pages.open(url)
+    page.wait_for_selector("#enter[open]")
+    assert "2 cases" in page.inner_text("#asked")
+    page.keyboard.type("team ann")
+    page.keyboard.press("Enter")
+    page.click("button:has-text('Yes, I am Team Ann')")
+    page.wait_for_selector("#who:text-is('Team Ann')")
+    other = pages.open(url)
+    other.wait_for_selector("#enter[open]")
+    other.keyboard.type("TeamAnn")
+    other.keyboard.press("Enter")
+    other.click("button:has-text('No, somebody else')")
+    other.wait_for_selector("#who:text-is('TeamAnn')")

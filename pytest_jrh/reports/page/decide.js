@@ -27,10 +27,6 @@ function showHow() {
   if (progress.finalized) showFinished("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
 }
 
-// What is done waits for what was done before: a key that is pressed early is about the case that follows.
-let last = Promise.resolve();
-const inTurn = (task) => () => (last = last.then(task).catch(reportError));
-
 // New and changed rows; the open case is drawn again where it is another one now.
 function take(rows) {
   const changedRows = rows.filter(isNews);

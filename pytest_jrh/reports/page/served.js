@@ -39,6 +39,10 @@ function following(row, list, test) {
   return [...list.slice(place + 1), ...list.slice(0, Math.max(place, 0))].find(test);
 }
 
+// What is done waits for what was done before: a key that is pressed early is about the case that follows.
+let last = Promise.resolve();
+const inTurn = (task) => () => (last = last.then(task).catch(reportError));
+
 // Cases decided or labelled here, the last one at the end: `u` takes back.
 const done = [];
 function say(row, text) {
@@ -51,13 +55,27 @@ function banner(text) {
   $("banner").hidden = !text;
 }
 
+const meter = make("progress", { id: "meter", value: "0", "aria-labelledby": "headline" });
+$("headline").after(meter);
 function showProgress(title, number, total, text) {
   document.title = $("headline").textContent = `${title}: ${number} of ${total}`;
+  meter.max = total || 1;
+  meter.value = number;
   $("sub").textContent = text;
 }
 
-const noteField = (row, change) => make("p", {}, make("label", { for: "note" }, "Note "),
-  make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", change }), make("kbd", {}, "n"));
+// What was typed of a case and goes with what is said of it next. Enter keeps a note, and leaves it.
+const drafts = new Map();
+function noteField(row, change) {
+  const keydown = (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    $("title").focus({ preventScroll: true });
+  };
+  const input = (event) => drafts.set(row.key, event.target.value);
+  return make("p", {}, make("label", { for: "note" }, "Note "),
+    make("input", { id: "note", value: drafts.get(row.key) ?? row.note, maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", input, keydown, change }), make("kbd", {}, "n"));
+}
 const noteNow = () => $("note")?.value ?? "";
 
 // Asks before people end it; where others still work, it can be ended for them, too. `choice` is "me" or "all".
