@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -53,8 +54,6 @@ RAND_METADATA = "lang run_id target_rubric_id perturbed_idx agent_mode no_edits_
 RAND_PERTURBATION = "failure_confirmed failure_rationale final_summary plan steps"
 RAND_STEP_KEYS = """message_index message_id selector_reason editor_reason editor_raw_response
 summary_snapshot round_index original_content edited_content"""
-
-
 TEXT = st.text(max_size=30)
 JSON = ANY_JSON | st.floats(allow_nan=False, allow_infinity=False)
 
@@ -79,80 +78,55 @@ def test_record_has_rands_keys() -> None:
     perturbation = record["perturbation"]
     assert perturbation.keys() >= set(RAND_PERTURBATION.split())
     assert perturbation["failure_confirmed"] is True
-    assert perturbation["plan"]["steps"][0] == {
-        "message_index": 3,
-        "message_id": "m3",
-        "goal": "grant the refund",
-        "rationale": "the decision is here",
-    }
+    step = {"goal": "grant the refund", "rationale": "the decision is here"}
+    assert perturbation["plan"]["steps"][0] == {"message_index": 3, "message_id": "m3", **step}
     assert perturbation["steps"][0].keys() >= set(RAND_STEP_KEYS.split())
+    ordinal = to_record(make_case(make_spec(target_score=2)))["metadata"]
+    assert (ordinal["target_score"], ordinal["score_descriptor"]) == (2, "follows it")
+    assert "agent_mode" not in ordinal
 
 
 def rejected(case: Case) -> Case:
     said = Verification("PASS", "All well.", None)
-    outcome = replace(
-        case.outcome,
-        verification=said,
-        confirmed=False,
-        no_case=Skip("not_confirmed", "not confirmed: All well."),
-    )
+    no_case = Skip("not_confirmed", "not confirmed: All well.")
+    outcome = replace(case.outcome, verification=said, confirmed=False, no_case=no_case)
     return replace(case, outcome=outcome, verified=False)
 
 
-def test_rejected_case_comes_back_as_it_was() -> None:
-    case = rejected(make_case())
+def test_a_rejected_case_is_told_from_made_ones_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    case, made = rejected(make_case()), make_case(make_spec("run-2"))
     record = to_record(case)
     assert record["rejected"] == "not confirmed: All well."
+    assert "rejected" not in to_record(made)
     restored = case_from(record_line(record))
     assert restored.outcome == case.outcome
     assert case_digest(restored) == record["case_digest"] == case_digest(make_case())
-    assert "rejected" not in to_record(make_case())
+    found = read_spools(spooled(tmp_path, made, case), names_of([made.spec, case.spec]))
+    assert list(found.made.entries) == [generation_id(made.spec)]
+    assert list(found.rejected.entries) == [generation_id(case.spec)]
 
 
-def test_spools_tell_made_cases_from_rejected_ones(tmp_path: Path) -> None:
-    one, other = make_case(make_spec()), rejected(make_case(make_spec(run_id="run-2")))
-    found = read_spools(spooled(tmp_path, one, other), names_of([one.spec, other.spec]))
-    assert list(found.made.entries) == [generation_id(one.spec)]
-    assert list(found.rejected.entries) == [generation_id(other.spec)]
-
-
-def test_ordinal_record_says_target_and_descriptor() -> None:
-    metadata = to_record(make_case(make_spec(target_score=2)))["metadata"]
-    assert (metadata["target_score"], metadata["score_descriptor"]) == (2, "follows it")
-    assert "agent_mode" not in metadata
+def last_turn(content: str, extra: dict[str, Any]) -> dict[str, Any]:
+    return {**extra, "role": "assistant", "content": content, "id": "m4"}
 
 
 @given(
-    content=TEXT,
-    metadata=st.dictionaries(
-        st.sampled_from(["lang", "run_id", "agent_mode"]) | TEXT, JSON, max_size=4
+    st.builds(last_turn, TEXT, st.dictionaries(TEXT, JSON, max_size=3)),
+    st.dictionaries(st.sampled_from(["lang", "run_id", "agent_mode"]) | TEXT, JSON, max_size=4),
+    st.builds(
+        make_spec,
+        TEXT.filter(bool),
+        epoch=st.integers(1, 9),
+        target_score=st.sampled_from([None, 0, 2]),
     ),
-    extra=st.dictionaries(TEXT, JSON, max_size=3),
-    run_id=TEXT.filter(bool),
-    epoch=st.integers(1, 9),
-    target=st.sampled_from([None, 0, 2]),
-    edited=st.booleans(),
-    confirmed=st.booleans(),
+    st.booleans(),
+    st.booleans(),
 )
 @settings(max_examples=60)
 def test_case_survives_its_record(
-    *,
-    content: str,
-    metadata: dict[str, Any],
-    extra: dict[str, Any],
-    run_id: str,
-    epoch: int,
-    target: int | None,
-    edited: bool,
-    confirmed: bool,
+    last: dict[str, Any], metadata: dict[str, Any], spec: CaseSpec, edited: bool, confirmed: bool
 ) -> None:
-    messages = (*MESSAGES, {**extra, "role": "assistant", "content": content, "id": "m4"})
-    case = make_case(
-        make_spec(run_id, epoch=epoch, target_score=target),
-        messages=messages,
-        metadata=metadata,
-        edited=edited,
-    )
+    case = make_case(spec, messages=(*MESSAGES, last), metadata=metadata, edited=edited)
     case = replace(case, verified=confirmed, outcome=replace(case.outcome, confirmed=confirmed))
     line = record_line(to_record(case))
     restored = under(case_from(line), case.rubric)
@@ -171,10 +145,7 @@ def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
     ]
     assert len({case_digest(other) for other in [case, *others]}) == 6
     moved = replace(case, rubric=replace(RUBRIC, file="elsewhere", line=99))
-    verified = replace(
-        case, outcome=replace(case.outcome, verification=Verification("FAIL", "other words", None))
-    )
-    assert case_digest(moved) == case_digest(verified) == case_digest(case)
+    assert case_digest(moved) == case_digest(rejected(case)) == case_digest(case)
 
 
 def test_a_case_is_taken_under_another_text_of_its_rubric_and_under_no_other_scale(
@@ -206,12 +177,11 @@ def test_spooled_case_is_on_disk_at_once_and_free_of_secrets(tmp_path: Path) -> 
     secret = 'sk-"quoted"-0123456789'
     spool = LineFile(tmp_path / "deep" / "spool")
     assert not spool.path.exists()
-    case = make_case(new_text=f"the key is {secret}")
-    spool.add(stored_line(case, Redactor((secret,))))
+    spool.add(stored_line(make_case(new_text=f"the key is {secret}"), Redactor((secret,))))
     text = spool.path.read_text("utf-8")
-    assert "[REDACTED]" in text
-    assert "0123456789" not in text
     spool.close()
+    assert "the key is [REDACTED]" in text
+    assert "0123456789" not in text
 
 
 def test_failed_write_takes_its_half_line_back(
@@ -221,22 +191,15 @@ def test_failed_write_takes_its_half_line_back(
     a, b, c = (stored_line(make_case(make_spec(run)), NO_SECRETS) for run in "abc")
     spool.add(a)
 
-    class Full:
-        def __init__(self, file: Any) -> None:
-            self.file, self.left = file, 10
+    whole, left = spool._file, [10, 0]
 
-        def write(self, data: Any) -> int:
-            if not self.left:
-                raise OSError(28, "No space left on device")
-            written: int = self.file.write(data[: self.left])
-            self.left -= written
-            return written
+    def write(data: Any) -> int:
+        if not left[0]:
+            raise OSError(28, "No space left on device")
+        return int(whole.write(data[: left.pop(0)]))
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.file, name)
-
-    whole = spool._file
-    monkeypatch.setattr(spool, "_file", Full(whole))
+    full = SimpleNamespace(write=write, truncate=whole.truncate, tell=whole.tell, seek=whole.seek)
+    monkeypatch.setattr(spool, "_file", full)
     with pytest.raises(OSError, match="No space"):
         spool.add(b)
     monkeypatch.setattr(spool, "_file", whole)
@@ -259,19 +222,14 @@ def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_mor
     target, specs = tmp_path / "out.jsonl", {run: make_spec(run) for run in "abcd"}
     names = {run: generation_id(spec) for run, spec in specs.items()}
     assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs.values())), specs.values())
-    again = spooled(
-        tmp_path,
-        make_case(specs["a"], new_text="new"),
-        make_case(specs["d"], new_text="not selected"),
-    )
+    new = [make_case(specs[run], new_text="new") for run in "ad"]
     selected = [specs[run] for run in "abc"]
-    index = assemble_jsonl(target, again, selected, dropped=[specs["b"]])
+    index = assemble_jsonl(target, spooled(tmp_path, *new), selected, dropped=[specs["b"]])
     assert ids(target) == [names["a"], names["c"], names["d"]]
     cases = {run: index.read(name) for run, name in names.items()}
-    assert cases["b"] is None
     texts = {run: case.messages[-1]["content"] for run, case in cases.items() if case}
-    assert texts["a"] == "new"
-    assert texts["d"] != "not selected"
+    old = make_case().messages[-1]["content"]
+    assert texts == {"a": "new", "c": old, "d": old}
 
 
 def test_without_overwrite_existing_cases_stay_and_missing_are_added(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -10,33 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pytest_jrh
 from pytest_jrh.core.redact import REDACTED, Redactor, secrets_of
+from pytest_jrh.review.serving import MAX_BODY
 
+ROOT = Path(pytest_jrh.__file__).parents[1]
 KEY = "sk-abcdefghijklmnop0123"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "OPENAI_API_KEY",
-        "AWS_ACCESS_KEY_ID",
-        "HF_TOKEN",
-        "PGPASSWORD",
-        "MY_SECRETS",
-        "KEY2",
-        "openaiApiKey",
-        "DB_PWD",
-    ],
-)
-def test_values_of_credential_like_names_are_secrets(name: str) -> None:
-    assert secrets_of({name: KEY}) == (KEY,)
+SECRET = "OPENAI_API_KEY AWS_ACCESS_KEY_ID HF_TOKEN PGPASSWORD MY_SECRETS KEY2 openaiApiKey DB_PWD"
+NO_SECRET = "GIT_AUTHOR_NAME KEYBOARD_LAYOUT TOKENIZERS_PARALLELISM OLDPWD PWD"
+SLASHED = "sk-ab/cdef+ghij/klmn<0123=="
 
 
-@pytest.mark.parametrize(
-    "name", ["GIT_AUTHOR_NAME", "KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "OLDPWD", "PWD"]
-)
-def test_values_of_other_names_are_not(name: str) -> None:
-    assert secrets_of({name: KEY}) == ()
+def test_values_of_credential_like_names_are_secrets_and_no_others() -> None:
+    values = {name: f"{KEY} {name}" for name in f"{SECRET} {NO_SECRET}".split()}
+    assert {*secrets_of(values)} == {values[name] for name in SECRET.split()}
 
 
 def test_paths_that_exist_are_no_secrets_but_keys_that_look_like_paths_are(tmp_path: Path) -> None:
@@ -72,9 +62,8 @@ def test_value_redacts_nested_lists_and_keys() -> None:
 )
 def test_no_written_form_of_a_secret_survives(secret: str) -> None:
     redact = Redactor((secret,)).text
-    for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
-        assert redact(f"({form})") == f"({REDACTED})"
-    for form in (quote(secret, safe=""), quote_plus(secret)):
+    in_json = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
+    for form in (secret, *in_json, quote(secret, safe=""), quote_plus(secret)):
         assert redact(f"({form})") == f"({REDACTED})"
 
 
@@ -96,14 +85,9 @@ def test_url_with_a_secret_in_its_path_is_searched_even_when_malformed() -> None
     assert KEY not in Redactor((KEY,)).url(f"http://[bad/{KEY}")
 
 
-SLASHED = "sk-ab/cdef+ghij/klmn<0123=="
-
-
 @pytest.mark.parametrize(
     "written",
     [
-        f"{SLASHED} of {{}}",
-        json.dumps({"k": SLASHED + '"'}),
         json.dumps(json.dumps({"k": SLASHED})),
         quote(SLASHED),
         base64.urlsafe_b64encode(SLASHED.encode()).decode(),
@@ -142,16 +126,10 @@ def test_no_letter_of_base64_that_is_the_secrets_alone_is_left(
         ('{"access_token": "abc", "expires_in": 5}', '{"access_token": "*", "expires_in": 5}'),
         (r'{"a": "{\"client_secret\": \"x y\"}"}', r'{"a": "{\"client_secret\": \"*\"}"}'),
         (r'{"access_token": "a\/b\u00e9c", "n": 1}', '{"access_token": "*", "n": 1}'),
-        (
-            r'{"a": "{\"password\": \"a\\/b\", \"n\": 1}"}',
-            r'{"a": "{\"password\": \"*\", \"n\": 1}"}',
-        ),
+        (r'"{\"password\": \"a\\/b\", \"n\": 1}"', r'"{\"password\": \"*\", \"n\": 1}"'),
         ("{'headers': {'Authorization': 'Bearer z'}}", "{'headers': {'Authorization': '*'}}"),
         ("with url: /judge?api_key=abc (Caused by", "with url: /judge?api_key=* (Caused by"),
-        (
-            '<https://h/n?X-Amz-Signature=a&p=2>; rel="n"',
-            '<https://h/n?X-Amz-Signature=*&p=2>; rel="n"',
-        ),
+        ("<https://h/n?X-Amz-Signature=a&p=2>; rel", "<https://h/n?X-Amz-Signature=*&p=2>; rel"),
         ("https://me:word@h/x", "https://me:*@h/x"),
         ('{"token": " the", "logprob": -1}', '{"token": " the", "logprob": -1}'),
         ("https://h/v1?max_tokens=5", "https://h/v1?max_tokens=5"),
@@ -176,3 +154,15 @@ def test_what_headers_say_of_who_asks_is_a_secret() -> None:
     redactor.learn_header("Accept", "application/json, text/plain")
     said = f"{KEY} application/json, text/plain"
     assert redactor.text(said) == f"{REDACTED} application/json, text/plain"
+
+
+def test_what_security_md_says_of_secrets_and_of_the_size_of_a_request_holds() -> None:
+    said = " ".join((ROOT / "SECURITY.md").read_text("utf-8").split())
+    names = re.findall(r"`\.\.\.(_[A-Z]+)`", said)
+    assert len(names) == 4
+    length = int(re.findall(r"at least (\d+) characters", said)[0])
+    for name in names:
+        secret = "s" * length
+        assert Redactor(secrets_of({f"MY{name}": secret})).text(f"x{secret}x") == f"x{REDACTED}x"
+        assert secrets_of({f"MY{name}": secret[1:]}) == ()
+    assert f"at most {MAX_BODY // 1024 // 1024} MB" in said

@@ -9,53 +9,44 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.calls import Spending, Usage
-from pytest_jrh.core.cases import Case, Label, Why
+from pytest_jrh.core.cases import Case, Why
 from pytest_jrh.core.diffs import differences
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult, CaseSpending, Verdict, total_spending
 from pytest_jrh.core.text import columns, visible
+from pytest_jrh.reports import ending as report_files
 from pytest_jrh.reports.case_facts import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.reports.session import spending_line
+from pytest_jrh.reports.report import Report, ci_links
+from pytest_jrh.reports.session import Session, spending_line
 from pytest_jrh.store.ledger import case_result
+from tests.support.judged_sessions import judged, right, session_of
 from tests.support.made_cases import RUBRIC, judged_result, make_case, make_spec
 
-BASE = Path("/repo")
 RAW = "\x1b[31m\x07\x00\x9b\u202e\u2066\ud800\r"
 UNPRINTABLE = set(RAW) - set("[31m")
 
 
-def explained(case: Case | None = None, **changes: object) -> str:
-    settings = {
-        "cassette": BASE / "cassettes/x.yaml",
-        "command": "pytest 'a::b[c]'",
-        **changes,
-    }
-    case = case or make_case()
-    reasoning = str(settings.pop("reasoning", "The agent was polite."))
-    result = judged_result(case, Verdict(0, reasoning))
-    return disagreement_text(case, result, **settings).whole  # type: ignore[arg-type]
+def explained(case: Case, *reasons: str) -> str:
+    result = judged_result(case, *(Verdict(0, reason) for reason in reasons))
+    cassette = Path("/repo/cassettes/x.yaml")
+    return disagreement_text(case, result, cassette=cassette, command="pytest 'a::b[c]'").whole
 
 
 @pytest.mark.parametrize(
     ("spending", "line"),
     [
+        (Spending(2, 0, Usage(1000, 24), 0.5, 0.5), "2 calls, 0 replayed, $0.5000, 1,024 tokens"),
+        (Spending(0, 9, cost=1.5), "0 calls, 9 replayed, $0.00 ($1.50 recorded), 0 tokens"),
+        (Spending(1, 9, cost=1.5, paid=0.5), "1 call, 9 replayed, $0.5000, 0 tokens"),
+        (Spending(3, unpriced=3), "3 calls, 0 replayed, 3 unpriced, 0 tokens"),
         (
-            Spending(2, 0, Usage(1000, 24), 0.5, 0.5),
-            "2 calls, 0 replayed, $0.5000, 1,024 tokens, 1.2 s",
-        ),
-        (
-            Spending(0, 9, Usage(5, 5), 1.5),
-            "0 calls, 9 replayed, $0.00 ($1.50 recorded), 10 tokens, 1.2 s",
-        ),
-        (Spending(1, 9, Usage(5, 5), 1.5, 0.5), "1 call, 9 replayed, $0.5000, 10 tokens, 1.2 s"),
-        (Spending(3, 0, Usage(1, 1), 0, 0, 3), "3 calls, 0 replayed, 3 unpriced, 2 tokens, 1.2 s"),
-        (
-            Spending(3, 0, Usage(1, 1), 0.5, 0.5, 1),
-            "3 calls, 0 replayed, $0.5000 and 1 unpriced, 2 tokens, 1.2 s",
+            Spending(3, cost=0.5, paid=0.5, unpriced=1),
+            "3 calls, 0 replayed, $0.5000 and 1 unpriced, 0 tokens",
         ),
     ],
 )
 def test_spending_line_never_counts_an_unpriced_call_as_free(spending: Spending, line: str) -> None:
-    assert spending_line(spending, 1.25) == line
+    assert spending_line(spending, 1.25) == f"{line}, 1.2 s"
 
 
 def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
@@ -83,18 +74,11 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
     assert total_spending([result("a", one)] * 2).paid == 1.0
 
 
-def unedited(*contents: str, reasoning: str = "", label: Label | None = None) -> str:
-    """The failure of a case whose turns say this."""
+def test_a_long_turn_is_cut_and_forges_no_header() -> None:
+    contents = "x\n" * 3_000 + "end", "[7] assistant\nverdict:\rrun it again: rm"
     messages = tuple({"role": "assistant", "content": content} for content in contents)
     case = make_case(make_spec(test="agent_positives"), edited=False)
-    case = replace(case, outcome=replace(case.outcome, messages=messages), label=label)
-    return explained(case, reasoning=reasoning)
-
-
-def test_a_long_turn_is_cut_and_forges_no_header() -> None:
-    text = unedited(
-        "x\n" * 3_000 + "end", "[7] assistant\nverdict:\rrun it again: rm", reasoning=""
-    )
+    text = explained(replace(case, outcome=replace(case.outcome, messages=messages)), "")
     assert "      ... (of 12,019 characters)\n" in text
     assert "\n      [7] assistant\n" in text
     assert [line for line in text.splitlines() if line.startswith("run it again")] == [
@@ -103,9 +87,7 @@ def test_a_long_turn_is_cut_and_forges_no_header() -> None:
 
 
 def test_of_twenty_reasons_twelve_are_printed_and_the_others_counted() -> None:
-    case = make_case()
-    result = judged_result(case, *(Verdict(0, f"Reason {number}.") for number in range(20)))
-    text = disagreement_text(case, result, cassette=BASE / "x.yaml", command="").whole
+    text = explained(make_case(), *(f"Reason {number}." for number in range(20)))
     assert text.count("given: ") == 12
     assert "8 more verdicts in " in text
 
@@ -114,7 +96,7 @@ def test_model_text_reaches_the_terminal_as_visible_escapes() -> None:
     case = make_case(new_text=f"refunded {RAW}")
     refused = case_result(case.spec, case, Why("refused", stage="judge", cause=RAW, advice=RAW))
     for text in (
-        explained(replace(case, rubric=replace(RUBRIC, id=f"r{RAW}", instructions=RAW))),
+        explained(replace(case, rubric=replace(RUBRIC, id=f"r{RAW}", instructions=RAW)), RAW),
         unscored_text(refused, command=RAW).whole,
     ):
         assert not set(text) & UNPRINTABLE
@@ -123,9 +105,8 @@ def test_model_text_reaches_the_terminal_as_visible_escapes() -> None:
 
 def test_long_texts_are_bounded_and_say_what_is_missing() -> None:
     words = " ".join(f"word{number}." for number in range(20_000))
-    case = make_case(new_text=words)
-    case = replace(case, rubric=replace(RUBRIC, instructions=words))
-    text = explained(case)
+    case = replace(make_case(new_text=words), rubric=replace(RUBRIC, instructions=words))
+    text = explained(case, "The agent was polite.")
     assert len(text.splitlines()) < 140
     assert "more lines)" in text
 
@@ -138,3 +119,69 @@ def test_diff_of_any_texts_is_printable_and_narrow(before: str, after: str) -> N
         assert "\n" not in line
         assert line == visible(line)
         line.encode()
+
+
+class Broken(Report):
+    suffix = ".broken"
+
+    def text(self, session: Session) -> str:
+        raise InputError("cannot be told")
+
+
+class Told(Report):
+    suffix = ".md"
+    variable = "TOLD_FILE"
+
+    def text(self, session: Session) -> str:
+        return f"{len(session.results)} verdicts\n"
+
+
+def test_a_report_in_the_table_is_written_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, own = tmp_path / "shared.md", tmp_path / "own.md"
+    shared.write_text("before\n")
+    monkeypatch.setenv("TOLD_FILE", str(shared))
+    monkeypatch.setattr(report_files, "REPORTS", (Broken(), Told()))
+    session = session_of(judged(right))
+    broken = tmp_path / "told.broken"
+    written, problems = report_files.write_reports([broken, own], session)
+    assert written == [own]
+    assert problems == [f"{broken} was not written: cannot be told."]
+    said = f"{len(session.results)} verdicts\n"
+    assert (own.read_text(), shared.read_text()) == (said, f"before\n{said}")
+
+
+GITHUB = {
+    "GITHUB_SERVER_URL": "https://github.com",
+    "GITHUB_REPOSITORY": "acme/support",
+    "GITHUB_RUN_ID": "7",
+}
+JOB = "https://gitlab.com/acme/support/-/jobs/9"
+PIPELINE = "https://gitlab.com/acme/support/-/pipelines/8"
+
+
+@pytest.mark.parametrize(
+    ("environment", "run", "report"),
+    [
+        (
+            GITHUB,
+            "https://github.com/acme/support/actions/runs/7",
+            "https://github.com/acme/support/actions/runs/7#artifacts",
+        ),
+        (
+            {"CI_JOB_URL": JOB, "CI_PIPELINE_URL": PIPELINE, "CI_PROJECT_DIR": "/builds/acme"},
+            PIPELINE,
+            f"{JOB}/artifacts/file/out/a%20page.html",
+        ),
+    ],
+)
+def test_a_job_links_to_its_run_and_to_its_page(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], run: str, report: str
+) -> None:
+    page = Path("/builds/acme/out/a page.html")
+    assert ci_links(page) == {}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ci_links(page) == {"run": run, "report": report}
+    assert ci_links(None) == {"run": run}

@@ -106,12 +106,7 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
         ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "must be each once"),
         ("{score: 0, label: x}, {score: 0, label: y}", "score_levels", 3, "scores are 0, 0"),
         ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be an integer"),
-        (
-            "{score: 0, label: x}, {score: 1000000000, label: x}",
-            "score_levels",
-            3,
-            "without gaps",
-        ),
+        ("{score: 0, label: x}, {score: 1000000000, label: x}", "score_levels", 3, "without gaps"),
     ],
 )
 def test_a_broken_scale_is_refused_in_both_modes(

@@ -141,12 +141,7 @@ CLASSES = classed((("tie", "both are as good"), ("First", "the first is better")
 
 @pytest.mark.parametrize(
     ("scale", "target"),
-    [
-        (BINARY, None),
-        (numbered(1, 3), 2),
-        (named("harmful", "harmless"), None),
-        (CLASSES, None),
-    ],
+    [(BINARY, None), (numbered(1, 3), 2), (named("harmful", "harmless"), None), (CLASSES, None)],
 )
 def test_a_line_reads_back_its_answers_and_whether_n_a_is_one(
     scale: Scale, target: int | None

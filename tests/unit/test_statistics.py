@@ -155,11 +155,7 @@ def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:
     [
         ([(1, 1, 0), (0, 0, 1), (1, 1, 1)], [], (2, 3)),
         ([(1, 0), (1, 1)], ["a: 1, b: 0"], (1, 2)),
-        (
-            [(1, 1, None), (1, None, None), (1, 1, 1)],
-            ["a: 1, b: none, c: none"],
-            (2, 3),
-        ),
+        ([(1, 1, None), (1, None, None), (1, 1, 1)], ["a: 1, b: none, c: none"], (2, 3)),
     ],
 )
 def test_a_panel_votes_by_a_majority_of_all_its_judges(

@@ -190,12 +190,7 @@ ANSWERED = turn("assistant", "42")
         ([ASKED, ANSWERED], [("Request", "?"), ("Answer", "42")]),
         (
             [RULES, NOTES, ASKED, ANSWERED],
-            [
-                ("System prompt", "Brief."),
-                ("Context", "doc"),
-                ("Request", "?"),
-                ("Answer", "42"),
-            ],
+            [("System prompt", "Brief."), ("Context", "doc"), ("Request", "?"), ("Answer", "42")],
         ),
         (
             [ASKED, turn("assistant", "Which?"), turn("user", "this"), ANSWERED],
