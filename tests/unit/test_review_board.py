@@ -3,9 +3,10 @@ them; and the desk between it and the engine: which cases wait, and what is said
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,12 +61,9 @@ def test_an_edit_decides_and_accepting_keeps_it(board: ReviewBoard) -> None:
     board.edit_turn(key, digest, 3, "I might refund it.")
     board.set_label(key, digest, 0)
     after = board.decide(key, digest, "accepted", note="ok")
-    assert after.decision is not None
-    assert (after.decision.action, after.decision.expected, after.decision.note) == (
-        "edited",
-        0,
-        "ok",
-    )
+    decision = after.decision
+    assert decision is not None
+    assert (decision.action, decision.expected, decision.note) == ("edited", 0, "ok")
     judged = as_reviewed(board, make_case())
     assert (message_text(judged.messages[3]), judged.expected) == ("I might refund it.", 0)
 
@@ -103,9 +101,8 @@ def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
     assert as_reviewed(again, stored) == stored
     again.edit_turn(*key_of(again), 3, "Second thoughts.")
     # And the newer edit is found from the case as it was first made, too.
-    assert (
-        message_text(as_reviewed(board_in(tmp_path), make_case()).messages[3]) == "Second thoughts."
-    )
+    newer = as_reviewed(board_in(tmp_path), make_case())
+    assert message_text(newer.messages[3]) == "Second thoughts."
 
 
 def test_finalize_fixes_what_the_tests_assert_with(tmp_path: Path, board: ReviewBoard) -> None:
@@ -143,33 +140,24 @@ def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
     board = board_in(tmp_path)
     cases = [make_case(make_spec(f"run-{number}")) for number in range(40)]
 
-    def work(part: list[Case]) -> None:
-        for case in part:
-            board.add(case)
-            key = next(one.entry.key for one in board.changes()[1] if one.case.spec == case.spec)
-            board.decide(key, case_digest(case), "accepted")
+    def work(case: Case) -> None:
+        board.add(case)
+        key = next(one.entry.key for one in board.changes()[1] if one.case.spec == case.spec)
+        board.decide(key, case_digest(case), "accepted")
 
-    threads = [threading.Thread(target=work, args=(cases[start::4],)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, cases))
     assert board.progress().done == 40
     assert len(DecisionStore([make_suite(tmp_path)]).decisions) == 40
 
 
-def test_a_disk_that_refuses_leaves_the_decision_as_it_was(tmp_path: Path) -> None:
-    board = board_in(tmp_path)
-    board.add(replace(make_case()))
+def test_a_disk_that_refuses_leaves_the_decision_as_it_was(
+    tmp_path: Path, board: ReviewBoard
+) -> None:
     (tmp_path / "cases").write_text("a file where the folder should be")
     with pytest.raises(OSError, match="cases"):
         board.decide(*key_of(board), "accepted")
     assert first(board).decision is None
-
-
-def rejected() -> Case:
-    case = make_case()
-    return replace(case, outcome=replace(case.outcome, no_case=Skip("not_confirmed")))
 
 
 def test_a_case_that_the_verifier_rejected_is_shown_and_nothing_can_be_decided(
@@ -177,20 +165,18 @@ def test_a_case_that_the_verifier_rejected_is_shown_and_nothing_can_be_decided(
 ) -> None:
     board.decide(*key_of(board), "accepted")
     again = board_in(tmp_path)
-    again.add(rejected())
+    again.add(replace(CASE, outcome=replace(CASE.outcome, no_case=Skip("not_confirmed"))))
     one = first(again)
     assert one.entry.rejected
     assert one.decision is None
-    key, digest = key_of(again)
-    decisions: list[Callable[[], object]] = [
-        lambda: again.decide(key, digest, "accepted"),
-        lambda: again.edit_turn(key, digest, 3, "Another text."),
-        lambda: again.set_label(key, digest, 0),
-        lambda: again.decide(key, digest, "withdrawn"),
-    ]
-    for decide in decisions:
+    for decide in (
+        partial(again.decide, action="accepted"),
+        partial(again.edit_turn, index=3, content="Another text."),
+        partial(again.set_label, expected=0),
+        partial(again.decide, action="withdrawn"),
+    ):
         with pytest.raises(InputError, match="the verifier rejected this case"):
-            decide()
+            decide(*key_of(again))
     progress = again.progress()
     assert (progress.shown, progress.done) == (0, 0)
     # What is made after all takes its place.

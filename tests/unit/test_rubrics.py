@@ -37,8 +37,8 @@ def problems_of(
     return suite_rubrics(document, str(path), (), scale)[-1]
 
 
-def only_problem(folder: Path, text: str, name: str = "rubric.yml", scale: Any = None) -> Problem:
-    [problem] = problems_of(folder, text, name, scale)
+def only_problem(*said: Any, scale: Any = None) -> Problem:
+    [problem] = problems_of(*said, scale=scale)
     return problem
 
 
@@ -56,10 +56,7 @@ def test_json_and_yaml_give_the_same_rubrics_and_lines(tmp_path: Path) -> None:
 
 
 def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
-    text = (
-        "- {id: ' a ', instructions: x}\n- {id: 010, instructions: x}\n- {id: no, "
-        "instructions: x}\n"
-    )
+    text = "".join(f"- {{id: {name}, instructions: x}}\n" for name in ("' a '", "010", "no"))
     assert [each.id for each in load_rubrics(written(tmp_path, text))] == ["a", "010", "no"]
 
 
@@ -71,12 +68,7 @@ def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
         ("- id: a\n", "[0].instructions", 1, "is missing; must be the text of"),
         ("- id: a\n  instructions: [x]\n", "[0].instructions", 2, 'got ["x"]; must be text'),
         ("- id: a\n  instructions: x\n  instruction: y\n", "[0].instruction", 3, "both"),
-        (
-            "- id: a\n  instructions: x\n- id: ' a'\n  instructions: y\n",
-            "[1].id",
-            3,
-            "in lines 1 and 3",
-        ),
+        ("- {id: a, instructions: x}\n- {id: ' a', instructions: y}", "[1].id", 2, "lines 1 and 2"),
         ("[]\n", None, 1, "is empty"),
     ],
 )
@@ -101,20 +93,21 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("levels", "key", "line", "message"),
+    ("scores", "key", "message"),
     [
-        ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "must be each once"),
-        ("{score: 0, label: x}, {score: 0, label: y}", "score_levels", 3, "scores are 0, 0"),
-        ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be an integer"),
-        ("{score: 0, label: x}, {score: 1000000000, label: x}", "score_levels", 3, "without gaps"),
+        ((0, 2), "score_levels", "must be each once"),
+        ((0, 0), "score_levels", "scores are 0, 0"),
+        ((0.5,), "score_levels[0].score", "got 0.5; must be an integer"),
+        ((0, 1_000_000_000), "score_levels", "without gaps"),
     ],
 )
 def test_a_broken_scale_is_refused_in_both_modes(
-    tmp_path: Path, levels: str, key: str, line: int, message: str
+    tmp_path: Path, scores: tuple[float, ...], key: str, message: str
 ) -> None:
+    levels = ", ".join(f"{{score: {score}, label: x}}" for score in scores)
     text = f"- id: a\n  instructions: x\n  score_levels: [{levels}]\n"
     problem = only_problem(tmp_path, text)
-    assert (problem.key, problem.line) == (f"[0].{key}", line)
+    assert (problem.key, problem.line) == (f"[0].{key}", 3)
     assert message in problem.message
 
 
@@ -140,15 +133,11 @@ def test_broken_json_is_refused(tmp_path: Path, text: str, line: int | None, mes
     assert message in problem.message
 
 
-JSON_VALUES = st.recursive(
-    ANY_JSON, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6
-)
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     entry=st.dictionaries(
-        st.sampled_from(["id", "instructions", "instruction", "score_levels", "x"]), JSON_VALUES
+        st.sampled_from(["id", "instructions", "instruction", "score_levels", "x"]),
+        ANY_JSON | st.lists(ANY_JSON) | st.dictionaries(st.text(), ANY_JSON),
     )
 )
 def test_whatever_json_holds_is_read_or_refused(
