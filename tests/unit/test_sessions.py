@@ -66,15 +66,13 @@ def result(call: str) -> list[dict[str, Any]]:
 def test_a_file_is_one_conversation(tmp_path: Path, form: str) -> None:
     items = as_items(MESSAGES)
     response = {"object": "response", "id": "run-1", "input": items[:1], "output": items[1:]}
-    values: dict[str, tuple[str, Any]] = {
-        "claude": (".jsonl", as_claude_code("run-1", MESSAGES)),
-        "codex": (".jsonl", as_codex("run-1", MESSAGES)),
-        "items": (".jsonl", items),
-        "list": (".json", items),
-        "response": (".json", response),
+    values: dict[str, Any] = {
+        "claude": as_claude_code("run-1", MESSAGES),
+        "codex": as_codex("run-1", MESSAGES),
+        "response": response,
     }
-    suffix, value = values[form]
-    source = written(tmp_path / f"run-1{suffix}", value)
+    suffix = ".json" if form in ("list", "response") else ".jsonl"
+    source = written(tmp_path / f"run-1{suffix}", values.get(form, items))
     assert type(source) is Transcripts
     cluster = "run-1" if form == "claude" else None
     assert source.summaries() == (RunSummary("run-1", 1, cluster=cluster),)
@@ -83,12 +81,9 @@ def test_a_file_is_one_conversation(tmp_path: Path, form: str) -> None:
     assert render_transcript(read.messages) == render_transcript(plain)
     assert [message.get("id") for message in read.messages] == [None] * len(plain)
     assert read.input == MESSAGES[0]["content"]
-    metadata = {
-        "claude": {"cwd": "/work", "gitBranch": "main", "version": "2.1.0"}
-        | {"model": "claude-sonnet-4-5"},
-        "codex": {"cwd": "/work", "cli_version": "1", "model": "gpt-5"},
-    }
-    assert read.metadata == metadata.get(form, {})
+    claude = {"gitBranch": "main", "version": "2.1.0", "model": "claude-sonnet-4-5"}
+    about = {"claude": claude, "codex": {"cli_version": "1", "model": "gpt-5"}}
+    assert read.metadata == ({"cwd": "/work", **about[form]} if form in about else {})
     assert not source.notices()
 
 
@@ -123,44 +118,69 @@ def test_branches_are_in_the_order_of_the_file(tmp_path: Path, tree: str) -> Non
     assert turns == [f"Text of {uuid}" for uuid, _ in pairs]
 
 
-@pytest.mark.parametrize(
-    ("lines", "turns"),
-    [
-        pytest.param(
-            [
-                line("u1", None, "Hi."),
-                line("a1", "u1", "Hello."),
-                {"type": "system", "subtype": "compact_boundary", "uuid": "c", "sessionId": "s"}
-                | {"parentUuid": None, "logicalParentUuid": "a1"},
-                line("u2", "c", "Summary: Hi.", isCompactSummary=True),
-                line("u3", "u2", "Go on."),
-            ],
-            ["Hi.", "Hello.", "Summary: Hi.", "Go on."],
-            id="a compaction",
-        ),
-        pytest.param(
-            [
-                line("u1", None, "Hi."),
-                line("a1", "u1", "Working"),
-                {"type": "attachment", "uuid": "q", "parentUuid": "a1", "sessionId": "s"}
-                | {"attachment": {"type": "queued_command", "prompt": "Faster!"}},
-                line("a2", "q", "Done"),
-            ],
-            ["Hi.", "Working", "Faster!", "Done"],
-            id="said while it was at work",
-        ),
-        pytest.param(
-            [
-                {"type": "system", "subtype": "init", "session_id": "s", "cwd": "/"},
-                {"type": "assistant", "message": {"role": "assistant", "content": "Hello."}},
-                {"type": "user", "message": {"role": "user", "content": "Thanks."}},
-                {"type": "result", "subtype": "success", "session_id": "s", "result": "Hello."},
-            ],
-            ["Hello.", "Thanks."],
-            id="what --output-format stream-json prints",
-        ),
-    ],
-)
+SESSION = {"type": "session_meta", "payload": {"id": "s"}}
+BE_KIND = {"id": "s", "base_instructions": {"text": "Be kind."}}
+SEALED = {"type": "encrypted_content", "encrypted_content": "x"}
+FASTER = {"type": "queued_command", "prompt": "Faster!"}
+BOUNDARY = {"subtype": "compact_boundary", "parentUuid": None, "logicalParentUuid": "a1"}
+IN_S = {"sessionId": "s"}
+
+
+def codex_line(role: str, content: Any) -> dict[str, Any]:
+    payload = {"type": "message", "role": role, "content": content}
+    return {"type": "response_item", "payload": payload}
+
+
+def compacted(message: Any) -> dict[str, Any]:
+    return {"type": "compacted", "payload": {"message": message}}
+
+
+# The lines of a session, and its turns.
+ORDERS: dict[str, tuple[list[Any], list[str]]] = {
+    "a compaction": (
+        [
+            line("u1", None, "Hi."),
+            line("a1", "u1", "Hello."),
+            {"type": "system", "uuid": "c", **IN_S, **BOUNDARY},
+            line("u2", "c", "Summary: Hi.", isCompactSummary=True),
+            line("u3", "u2", "Go on."),
+        ],
+        ["Hi.", "Hello.", "Summary: Hi.", "Go on."],
+    ),
+    "said while it was at work": (
+        [
+            line("u1", None, "Hi."),
+            line("a1", "u1", "Working"),
+            {"type": "attachment", "uuid": "q", "parentUuid": "a1", **IN_S, "attachment": FASTER},
+            line("a2", "q", "Done"),
+        ],
+        ["Hi.", "Working", "Faster!", "Done"],
+    ),
+    "what --output-format stream-json prints": (
+        [
+            {"type": "system", "subtype": "init", "session_id": "s", "cwd": "/"},
+            {"type": "assistant", "message": {"role": "assistant", "content": "Hello."}},
+            {"type": "user", "message": {"role": "user", "content": "Thanks."}},
+            {"type": "result", "subtype": "success", "session_id": "s", "result": "Hello."},
+        ],
+        ["Hello.", "Thanks."],
+    ),
+    "a compaction of codex": (
+        [SESSION, codex_line("user", "Hi."), compacted("Summary: Hi."), codex_line("user", "Yes.")],
+        ["Hi.", "Summary: Hi.", "Yes."],
+    ),
+    "instructions of codex and a message of its agents": (
+        [
+            {"type": "session_meta", "payload": BE_KIND},
+            codex_line("user", "One"),
+            {"type": "response_item", "payload": {"type": "agent_message", "content": [SEALED]}},
+        ],
+        ["Be kind.", "One", "[encrypted_content: x]"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "turns"), ORDERS.values(), ids=ORDERS)
 def test_what_else_a_session_has_is_read_in_its_order(
     tmp_path: Path, lines: list[Any], turns: list[str]
 ) -> None:
@@ -219,44 +239,12 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     )
 
 
-SESSION = {"type": "session_meta", "payload": {"id": "s"}}
-
-
-def codex_line(role: str, content: Any) -> dict[str, Any]:
-    payload = {"type": "message", "role": role, "content": content}
-    return {"type": "response_item", "payload": payload}
-
-
 def test_what_codex_rolled_back_is_read_as_the_agent_did_it(tmp_path: Path) -> None:
     rollback = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
     lines = [codex_line("user", "One"), codex_line("assistant", "1"), rollback]
     source = written(tmp_path / "s.jsonl", [SESSION, *lines])
     assert said(source) == ["[0] user | One", "[1] assistant | 1"]
     assert "s.jsonl: turns were rolled back 1 time, and are in the transcript" in source.notices()
-
-
-def test_the_instructions_of_codex_and_its_agents_messages_are_turns(tmp_path: Path) -> None:
-    sealed = {"type": "encrypted_content", "encrypted_content": "x"}
-    lines = [
-        {"type": "session_meta", "payload": {"id": "s", "base_instructions": {"text": "Be kind."}}},
-        codex_line("user", "One"),
-        {"type": "response_item", "payload": {"type": "agent_message", "content": [sealed]}},
-    ]
-    turns = [text.partition(" | ")[2] for text in said(written(tmp_path / "s.jsonl", lines))]
-    assert turns == ["Be kind.", "One", "[encrypted_content: x]"]
-
-
-def test_the_summary_of_a_compaction_of_codex_is_a_message(tmp_path: Path) -> None:
-    summary = {"type": "compacted", "payload": {"message": "Summary: Hi."}}
-    lines = [codex_line("user", "Hi."), summary, codex_line("assistant", "Yes.")]
-    source = written(tmp_path / "s.jsonl", lines)
-    assert said(source) == ["[0] user | Hi.", "[1] user | Summary: Hi.", "[2] assistant | Yes."]
-    lines[1] = {"type": "compacted", "payload": {"message": 7}}
-    mistake = refusal(written(tmp_path / "s.jsonl", lines))
-    assert "s.jsonl:2: has 7 as its content; must be text" in mistake
-
-
-PNG = "iVBORw0KGgo="
 
 
 SCREENSHOT = {"type": "computer_screenshot", "image_url": "https://a.b/screen.png"}
@@ -271,7 +259,7 @@ def test_items_of_every_kind_are_read(tmp_path: Path) -> None:
         {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "q"}},
         {"type": "code_interpreter_call", "id": "i", "code": "1+1", "outputs": [{"logs": "2"}]},
         {"type": "mcp_call", "id": "m", "name": "look", "arguments": "{}", "error": "no"},
-        {"type": "image_generation_call", "id": "g", "result": PNG},
+        {"type": "image_generation_call", "id": "g", "result": "iVBORw0KGgo="},
         {"type": "mcp_list_tools", "tools": []},
         {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "***"},
         {"type": "custom_tool_call_output", "call_id": "c", "output": "Done."},
@@ -316,7 +304,7 @@ def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:
     answer = [{"type": "message", "role": "assistant", "content": "Hello."}, CALL]
     asked = {"instructions": "Be kind.", "input": [HI]}
     rows = [
-        {"id": "a", "instructions": "Be kind.", "input": "Hi.", "output": answer},
+        {"id": "a", "instructions": "Be kind.", "input": "Hi.", "output": answer, **NO_LINK},
         {"id": "b", "request": asked, "response": {"object": "response", "output": answer}},
         {"id": "c", "request": {"body": asked}, "response": {"body": {"output": answer}}},
         {"id": "d", "messages": [{"role": "system", "content": "Be kind."}, HI, *answer]},
@@ -332,21 +320,23 @@ def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:
 
 HI = {"role": "user", "content": "Hi."}
 CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+NO_LINK = {"previous_response_id": None, "conversation": None}
+BEFORE = {"previous_response_id": "resp_1"}
+FIRST, ANSWER = line("u1", None, "Hi."), line("a1", "u1", "Hello.")
 
 
 @pytest.mark.parametrize(
-    ("changed", "problem"),
+    ("lines", "problem"),
     [
-        ({"message": {"role": "user"}}, ":2: message: is of an unknown form (KeyError: 'content')"),
-        ({"type": "asistant"}, ':2: type: got "asistant"; must be one of user, assistant'),
+        ([FIRST, {**ANSWER, "message": {}}], "message: is of an unknown form (KeyError: 'role')"),
+        ([FIRST, {**ANSWER, "type": "asistant"}], 'type: got "asistant"; must be one of user, ass'),
+        ([SESSION, compacted(7)], "has 7 as its content; must be text"),
     ],
 )
 def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
-    tmp_path: Path, changed: dict[str, Any], problem: str
+    tmp_path: Path, lines: list[Any], problem: str
 ) -> None:
-    lines = [line("u1", None, "Hi."), {**line("a1", "u1", "Hello."), **changed}]
-    source = written(tmp_path / "s.jsonl", lines)
-    assert problem in refusal(source)
+    assert f"s.jsonl:2: {problem}" in refusal(written(tmp_path / "s.jsonl", lines))
 
 
 @pytest.mark.parametrize(
@@ -370,42 +360,28 @@ def test_a_mistake_in_an_item_is_named_with_its_place(
     assert f":2: payload{problem}" in session
 
 
-BEFORE = {"previous_response_id": "resp_1"}
-
-
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        (
-            {"input": "Go on.", "output": [CALL], **BEFORE},
-            "previous_response_id: continues a response whose items are not here",
-        ),
+        ({"input": "Go on.", **BEFORE}, "previous_response_id: continues a response whose items"),
         (
             {"request": {"input": "Hi."}, "response": {"body": {"output": [CALL], **BEFORE}}},
             "response.body.previous_response_id: continues",
         ),
-        (
-            {"input": "Go on.", "output": [CALL], "conversation": "c"},
-            "conversation: is kept by the",
-        ),
-        ({"output": [CALL]}, "input: is not here, so that a judge would read an answer without"),
+        ({"input": "Go on.", "conversation": "c"}, "conversation: is kept by the"),
+        ({}, "input: is not here, so that a judge would read an answer without"),
     ],
 )
 def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
     tmp_path: Path, row: dict[str, Any], problem: str
 ) -> None:
+    row = row if "request" in row else {"output": [CALL], **row}
     assert f":1: {problem}" in refusal(written(tmp_path / "rows.jsonl", [row]))
-
-
-def test_a_response_without_a_link_is_whole(tmp_path: Path) -> None:
-    row = {"input": "Hi.", "output": [CALL], "previous_response_id": None, "conversation": None}
-    assert len(written(tmp_path / "rows.jsonl", [row]).summaries()) == 1
 
 
 def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    text = as_text([line("u1", None, "Hi."), line("a1", "u1", "Hello.")])
-    path.write_text(text[:-40], encoding="utf-8")
+    path.write_text(as_text([FIRST, ANSWER])[:-40], encoding="utf-8")
     problem = refusal(open_source(path))
     assert f"{path}:2: is not valid JSON" in problem
     assert "the line is cut off" in problem
@@ -416,15 +392,9 @@ def check_read_or_refused(source: Source) -> None:
         for summary in source.summaries():
             source.read(*summary.key)
     except InputError as error:
-        refused = error.problems
-    else:
-        refused = ()
-    for problem in refused:
-        assert problem.file == str(source.path)
-        assert problem.line is not None or source.path.suffix == ".json"
-
-
-TRAJECTORIES = [value for value, _ in SHAPES.values()]
+        for problem in error.problems:
+            assert problem.file == str(source.path)
+            assert problem.line is not None or source.path.suffix == ".json"
 
 
 @pytest.mark.parametrize("form", ["claude code", "codex", "trajectory"])
@@ -434,7 +404,7 @@ def test_any_change_is_read_or_refused_with_its_place(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / ("t.json" if form == "trajectory" else "s.jsonl")
     if form == "trajectory":
-        value: Any = data.draw(st.sampled_from(TRAJECTORIES))
+        value: Any = data.draw(st.sampled_from([value for value, _ in SHAPES.values()]))
         check_read_or_refused(written(path, with_one_change(value, data)))
         return
     first, *lines = as_codex("s", MESSAGES) if form == "codex" else as_claude_code("s", MESSAGES)

@@ -7,6 +7,8 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,17 +20,9 @@ from pytest_jrh.core.results import ShownTurns
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts, shown_turns
-from tests.support.made_cases import make_case, make_edit
-from tests.support.shown import (
-    JUDGES,
-    LAYOUTS,
-    SENDS,
-    Judge,
-    Layout,
-    Send,
-    edited_case,
-    generated_runs,
-)
+from tests.support.made_cases import calling, make_case, make_edit
+from tests.support.made_cases import given as given_back
+from tests.support.shown import JUDGES, LAYOUTS, SENDS, edited_case, generated_runs
 
 TEXT = "I have refunded order 17 in full, although the window of thirty days is over."
 
@@ -36,6 +30,13 @@ TEXT = "I have refunded order 17 in full, although the window of thirty days is 
 def said(case: Case, *texts: str, partial: bool = False) -> ShownTurns:
     """What is said of a judge that sent these texts in JSON."""
     return posted(case, *(json.dumps({"prompt": text}) for text in texts), partial=partial)
+
+
+def with_edit(case: Case, messages: Sequence[Message], **changes: Any) -> Case:
+    """The case with these messages and one edit of [1]."""
+    edit = replace(make_edit("", "", 1), **changes)
+    outcome = replace(case.outcome, messages=tuple(messages), edits=(edit,))
+    return replace(case, outcome=outcome)
 
 
 def posted(case: Case, *bodies: str, partial: bool = False) -> ShownTurns:
@@ -46,18 +47,13 @@ def posted(case: Case, *bodies: str, partial: bool = False) -> ShownTurns:
     return shown_turns(case, sent)
 
 
-@pytest.mark.parametrize("send", SENDS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("judge", JUDGES)
-def test_what_judges_leave_out_of_generated_runs_is_said(
-    judge: Judge, layout: Layout, send: Send
-) -> None:
-    for seed, messages in enumerate(generated_runs(12)):
+def test_what_judges_leave_out_of_generated_runs_is_said() -> None:
+    for way in product(enumerate(generated_runs(12)), JUDGES, LAYOUTS, SENDS):
+        (seed, messages), judge, layout, send = way
         edited = edited_case(messages, seed)
         sending = judge(edited, layout, send)
         right = () if sending.holds_edit else (edited.index,)
-        turns = shown_turns(edited.case, sending.sent)
-        assert turns == ShownTurns(1, right)
+        assert shown_turns(edited.case, sending.sent) == ShownTurns(1, right), way
 
 
 def test_turns_of_a_run_as_it_is_are_counted() -> None:
@@ -69,23 +65,14 @@ def test_turns_of_a_run_as_it_is_are_counted() -> None:
     assert said(case, render_transcript(without)) == ShownTurns(4, (2,), is_whole=True)
 
 
-def test_what_is_not_recorded_is_unknown() -> None:
+def test_what_is_not_recorded_or_cannot_be_read_is_unknown() -> None:
     case = make_case(new_text=TEXT)
     assert said(case) == ShownTurns(1, unknown=1)
     assert said(case, "nothing of it", partial=True) == ShownTurns(1, unknown=1)
     assert said(case, render_transcript(case.messages), partial=True) == ShownTurns(1)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        json.dumps({"image": base64.b64encode(random.Random(1).randbytes(900)).decode()}),
-        "nothing of it",
-        json.dumps("x " * 1_500_001),
-    ],
-)
-def test_what_cannot_be_read_is_unknown(body: str) -> None:
-    assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, unknown=1)
+    image = base64.b64encode(random.Random(1).randbytes(900)).decode()
+    for body in (json.dumps({"image": image}), "nothing of it", json.dumps("x " * 1_500_001)):
+        assert posted(case, body) == ShownTurns(1, unknown=1)
 
 
 def test_the_words_that_differ_decide() -> None:
@@ -126,21 +113,10 @@ def test_a_secret_in_a_turn_makes_no_difference() -> None:
     assert said(case, json.dumps(body)) == ShownTurns(1)
 
 
-def acts_case(before: Sequence[Message], after: Sequence[Message]) -> Case:
-    """A case whose call, at [1], and its result were edited."""
-    case = make_case(edited=False)
-    edit = replace(make_edit("", "", 1), kind="call", before=tuple(before), after=tuple(after))
-    messages = (case.messages[0], *after, *case.messages[3:])
-    return replace(case, outcome=replace(case.outcome, messages=messages, edits=(edit,)))
-
-
-def call(content: str = "", **arguments: object) -> Message:
-    calls = [{"id": "c1", "function": "refund", "arguments": arguments}]
-    return {"role": "assistant", "content": content, "tool_calls": calls}
-
-
-def result(content: str) -> Message:
-    return {"role": "tool", "function": "refund", "tool_call_id": "c1", "content": content}
+def refund(amount: float, result: str) -> tuple[Message, Message]:
+    """A call and its result."""
+    call = calling(1, "", "c1", "refund", order="A-17", amount=amount)
+    return call, given_back(2, result, "c1", "refund")
 
 
 @pytest.mark.parametrize(
@@ -152,10 +128,10 @@ def result(content: str) -> Message:
     ],
 )
 def test_arguments_are_known_however_they_are_written(body: str) -> None:
-    case = acts_case(
-        [call(order="A-17", amount=56.0), result("all is open")],
-        [call(order="A-17", amount=418.75), result("now it is paid")],
-    )
+    case, after = make_case(edited=False), refund(418.75, "now it is paid")
+    messages = (case.messages[0], *after, *case.messages[3:])
+    before = refund(56.0, "all is open")
+    case = with_edit(case, messages, kind="call", before=before, after=after)
     assert said(case, body) == ShownTurns(2)
     assert said(case, body.replace("now it is paid", "")) == ShownTurns(2, (2,))
     assert said(case, body.replace("418.75", "56.0")) == ShownTurns(2, (1,))
@@ -163,10 +139,8 @@ def test_arguments_are_known_however_they_are_written(body: str) -> None:
 
 def test_a_call_that_was_left_out_is_shown_where_its_neighbours_are() -> None:
     case = make_case(edited=False)
-    before = case.messages[1:3]
-    edit = replace(make_edit("", "", 1), kind="omit", before=before, after=())
     messages = (case.messages[0], *case.messages[3:])
-    case = replace(case, outcome=replace(case.outcome, messages=messages, edits=(edit,)))
+    case = with_edit(case, messages, kind="omit", before=case.messages[1:3], after=())
     assert said(case, render_transcript(messages)) == ShownTurns(2)
     assert said(case, render_transcript(messages[:1])) == ShownTurns(2, (1,))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
@@ -17,7 +17,7 @@ from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import holm
 from pytest_jrh.stats.statistics import Panel, accuracy_of, panels
 from pytest_jrh.stats.verdicts import Verdicts
-from tests.support.figures import describe, kappa_of, mean_error_of
+from tests.support.figures import describe, ends, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
 
 BINARY = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
@@ -33,27 +33,17 @@ def judged(run: str, expected: int, score: int, **changes: Any) -> CaseResult:
 
 
 def scored(run: str, target: int, score: int, **changes: Any) -> CaseResult:
-    return make_result(
-        make_spec(run, target_score=target, **changes),
-        "agree" if target == score else "disagree",
-        score,
-    )
-
-
-def split(pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    labels, answers = zip(*pairs, strict=True)
-    return list(labels), list(answers)
+    spec = make_spec(run, target_score=target, **changes)
+    return make_result(spec, "agree" if target == score else "disagree", score)
 
 
 @given(BINARY)
 @settings(max_examples=100, deadline=None)
 def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
-    labels, answers = split(pairs)
-    matrix = confusion_matrix(pairs, (0, 1))
-    assert [list(row) for row in matrix.counts] == known.confusion_matrix(
-        labels, answers, labels=[0, 1]
-    ).tolist()
+    labels, answers = zip(*pairs, strict=True)
+    counts = known.confusion_matrix(labels, answers, labels=[0, 1])
+    assert (confusion_matrix(pairs, (0, 1)).counts == counts).all()
     kappa = kappa_of([pairs])
     if len({*labels, *answers}) == 1:
         assert kappa.value is None
@@ -70,11 +60,9 @@ def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
 @settings(max_examples=100, deadline=None)
 def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
-    labels, answers = split(pairs)
-    matrix = confusion_matrix(pairs, range(5))
-    assert [list(row) for row in matrix.counts] == known.confusion_matrix(
-        labels, answers, labels=range(5)
-    ).tolist()
+    labels, answers = zip(*pairs, strict=True)
+    counts = known.confusion_matrix(labels, answers, labels=range(5))
+    assert (confusion_matrix(pairs, range(5)).counts == counts).all()
     assert mean_error_of([pairs]).value == pytest.approx(known.mean_absolute_error(labels, answers))
     if len({*labels, *answers}) > 1:
         expected = known.cohen_kappa_score(labels, answers, labels=range(5), weights="quadratic")
@@ -88,17 +76,13 @@ def test_epochs_of_a_sample_are_one_observation() -> None:
     width = {name: width_of(results) for name, results in (("once", once), ("often", often))}
     assert width["often"] > 0.8 * width["once"] > 2 * width_of(apart)
     one_sample = [judged("run", 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]
-    assert (
-        accuracy_of(Verdicts.of(one_sample)).interval_reason
-        == "all verdicts come from one sample or cluster"
-    )
+    reason = accuracy_of(Verdicts.of(one_sample)).interval_reason
+    assert reason == "all verdicts come from one sample or cluster"
 
 
 def width_of(results: Sequence[CaseResult]) -> float:
-    bounds = accuracy_of(Verdicts.of(results))
-    assert bounds.lower is not None
-    assert bounds.upper is not None
-    return bounds.upper - bounds.lower
+    lower, upper = ends(accuracy_of(Verdicts.of(results)))
+    return upper - lower
 
 
 def counts_of(share: Estimate) -> tuple[int | None, int]:
@@ -106,16 +90,14 @@ def counts_of(share: Estimate) -> tuple[int | None, int]:
 
 
 def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
-    found = describe(
-        [make_result(outcome="no_case"), make_result(make_spec("run-2"), "model_error")]
-    )
+    lost = make_result(outcome="no_case"), make_result(make_spec("run-2"), "model_error")
+    found = describe(lost)
     assert (found.counts.n, found.counts.no_case, found.counts.unscored) == (0, 1, 1)
-    for key in ("accuracy", "kappa", "balanced_accuracy"):
-        assert found.figures[key].value is None
-        assert found.figures[key].reason == "no verdict was given"
-        assert found.figures[key].interval_reason == "no verdict was given"
     assert found.figures["recall"].value is None
-    assert describe([]).accuracy.reason == "no verdict was given"
+    none = [found.figures[key] for key in ("accuracy", "kappa", "balanced_accuracy")]
+    for figure in (*none, describe([]).accuracy):
+        assert figure.value is None
+        assert figure.reason == figure.interval_reason == "no verdict was given"
     assert not describe([]).matrices
 
 
@@ -143,9 +125,8 @@ def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:
     results = []
     for run, scores in enumerate(votes):
         for judge, score in zip("abc", scores, strict=False):
-            result = make_result(make_spec(f"run-{run}", judge=judge), "model_error")
-            if score is not None:
-                result = judged(f"run-{run}", 1, score, judge=judge)
+            unscored = make_result(make_spec(f"run-{run}", judge=judge), "model_error")
+            result = unscored if score is None else judged(f"run-{run}", 1, score, judge=judge)
             results.append(result)
     return panels(Verdicts.of(results))
 
@@ -177,10 +158,8 @@ def test_judges_agreement_with_each_other_ignores_the_labels() -> None:
 
 def test_ordinal_judges_are_compared_by_weighted_kappa() -> None:
     pairs = [(0, 0), (1, 2), (2, 1), (3, 3), (4, 2)]
-    results = []
-    for run, scores in enumerate(pairs):
-        for judge, score in zip("ab", scores, strict=True):
-            results.append(scored(f"run-{run}", 2, score, judge=judge))
+    results = [scored(f"run-{run}", 2, one, judge="a") for run, (one, _) in enumerate(pairs)]
+    results += [scored(f"run-{run}", 2, other, judge="b") for run, (_, other) in enumerate(pairs)]
     (panel,) = panels(Verdicts.of(results))
     assert panel.pairs[0].kappa.value == kappa_of([pairs]).value
 
