@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.store.made_cases import (
+    Handover,
     RecordIndex,
     case_of,
     merge,
@@ -26,7 +29,15 @@ from pytest_jrh.store.made_cases import (
     write_jsonl,
 )
 from pytest_jrh.store.records import case_digest, record_line, stored_line, to_record, under
-from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, case_from, make_case, make_spec
+from tests.support.made_cases import (
+    LEVELS,
+    MESSAGES,
+    RUBRIC,
+    case_from,
+    make_case,
+    make_spec,
+    make_suite,
+)
 from tests.support.sessions import ANY_JSON
 
 
@@ -269,3 +280,17 @@ def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(
         assemble_jsonl(target, spooled(tmp_path, make_case(spec)), [spec])
     assert f"{target}:2: " in str(refusal.value)
     assert target.read_bytes() == before
+
+
+def test_the_spools_of_other_sessions_are_left_alone_for_a_day(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    own, live, killed = (Handover(letter * 16, Redactor()) for letter in "abc")
+    for session in (own, live, killed):
+        session.keep(make_case(make_spec()), suite)
+        session.close()
+    folders = [session.folder(suite) for session in (own, live, killed)]
+    assert len({*folders}) == 3
+    yesterday = time.time() - 25 * 60 * 60
+    os.utime(folders[2], (yesterday, yesterday))
+    own.clear([suite])
+    assert [folder.exists() for folder in folders] == [False, True, False]

@@ -28,33 +28,20 @@ from tests.support.made_cases import (
     result_with,
 )
 
+SPENT = CaseSpending({"a": Spending(1, 2), "b": Spending(1, 0, Usage(3, 4), 0.1, 0.1)})
+THREE: dict[str, Any] = {"scores": (0, 1, 0), "reasons": ("Fine.", "It is late.", "Polite.")}
+PROBED = {"test": "position", "base": "agent_perturbation", "variant": "before-x2"}
+ON_A_SCALE = {"target_score": 2, "test": "agent_positives"}
 RESULTS = (
     make_result(make_spec("a"), "disagree", edit="grants the refund", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
     make_result(make_spec("h"), "no_case", why=Why("disputed_label", "1 of 2")),
     make_result(make_spec("c"), "model_error"),
-    make_result(
-        make_spec("d", judge="strict"),
-        spending=CaseSpending({"a": Spending(1, 2), "b": Spending(1, 0, Usage(3, 4), 0.1, 0.1)}),
-        **DIGESTS,
-    ),
-    make_result(
-        make_spec("e", target_score=2, test="agent_positives"), labelled_by="unconfirmed", **DIGESTS
-    ),
+    make_result(make_spec("d", judge="strict"), spending=SPENT, **DIGESTS),
+    make_result(make_spec("e", **ON_A_SCALE), labelled_by="unconfirmed", **DIGESTS),
     make_result(make_spec("f"), "generated", label=1, labelled_by="made", case_digest="c" * 64),
-    make_result(
-        make_spec("g", test="position", base="agent_perturbation", variant="before-x2"),
-        "disagree",
-        base_scores=(1, 1, 0),
-        **DIGESTS,
-    ),
-    make_result(
-        make_spec("i"),
-        "disagree",
-        scores=(0, 1, 0),
-        reasons=("Fine.", "It is late.", "Polite."),
-        **DIGESTS,
-    ),
+    make_result(make_spec("g", **PROBED), "disagree", base_scores=(1, 1, 0), **DIGESTS),
+    make_result(make_spec("i"), "disagree", **THREE, **DIGESTS),
     make_result(make_spec("j"), "refused", scores=(1,), reasons=("It is late.",)),
 )
 
@@ -65,10 +52,9 @@ def written(path: Path, *lines: dict[str, Any]) -> Path:
 
 
 def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
-    stored = read_ledger(written(tmp_path / "r.jsonl", *map(line_data, RESULTS)))
-    assert [(result, line) for result, _, line in stored.values()] == [
-        (result, line) for line, result in enumerate(RESULTS, 1)
-    ]
+    stored = read_ledger(written(tmp_path / "r.jsonl", *map(line_data, RESULTS))).values()
+    assert [line for _, _, line in stored] == [*range(1, len(RESULTS) + 1)]
+    assert tuple(result for result, _, _ in stored) == RESULTS
 
 
 @pytest.mark.parametrize(
@@ -91,16 +77,18 @@ def test_a_line_that_is_no_result_is_named(
 
 def test_no_line_contradicts_itself() -> None:
     line = line_data(RESULTS[0])
-    assert result_from(json.dumps(line | {"outcome": "agree"})).outcome == "disagree"
-    assert result_from(json.dumps(line | {"label": 0})).outcome == "agree"
-    assert result_from(json.dumps(line | {"scores": [1]})).outcome == "agree"
-    refused = result_from(json.dumps(line | {"why": {"kind": "refused"}}))
-    assert (refused.outcome, refused.score) == ("refused", None)
-    del line["label"]
-    unlabelled = result_from(json.dumps(line))
-    assert (unlabelled.outcome, unlabelled.score) == ("unlabelled", 0)
-    del line["scores"]
-    assert result_from(json.dumps(line)).outcome == "generated"
+
+    def read(**values: Any) -> tuple[str, int | None]:
+        kept = {key: value for key, value in (line | values).items() if value is not None}
+        result = result_from(json.dumps(kept))
+        return result.outcome, result.score
+
+    assert read(outcome="agree") == ("disagree", 0)
+    assert read(label=0) == ("agree", 0)
+    assert read(scores=[1]) == ("agree", 1)
+    assert read(why={"kind": "refused"}) == ("refused", None)
+    assert read(label=None) == ("unlabelled", 0)
+    assert read(label=None, scores=None) == ("generated", None)
 
 
 def test_of_several_results_of_a_case_the_last_counts(tmp_path: Path) -> None:
@@ -117,9 +105,6 @@ def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(InputError, match=r"r.jsonl:2: .*not a case result"):
         read_ledger(path)
-
-
-def test_a_ledger_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this file cannot be read"):
         read_ledger(tmp_path)
 
@@ -143,14 +128,13 @@ def test_half_a_surrogate_pair_travels_as_it_is_stored() -> None:
 
 def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
-    made = {run: make_case(make_spec(run, suite="refunds")) for run in "abcde"}
+    made = {run: make_case(make_spec(run)) for run in "abcde"}
+    changes: dict[str, Any] = {"b": {"case_digest": "0" * 64}, "c": {"judge_digest": "before"}}
+    changes["d"] = {"config": "another.yml"}
     results = []
-    for case in made.values():
-        result = make_result(case.spec, case_digest=case_digest(case), judge_digest="now")
-        results.append(result_with(result, config=suite.key))
-    results[1] = result_with(results[1], case_digest="0" * 64)
-    results[2] = result_with(results[2], judge_digest="before")
-    results[3] = result_with(results[3], config="another.yml")
+    for run, case in made.items():
+        values = {"case_digest": case_digest(case), "judge_digest": "now", "config": suite.key}
+        results.append(make_result(case.spec, **values | changes.get(run, {})))
     path = ledger_path(suite)
     path.parent.mkdir(parents=True)
     written(path, *map(line_data, results))

@@ -4,9 +4,11 @@ that hangs."""
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,16 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.calls import Completion, StageModel
-from pytest_jrh.core.errors import error_text
+from pytest_jrh.core.errors import Unscored, error_text
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.runner import Engine, _cancelled
+from pytest_jrh.llm.limits import Ledger
+from pytest_jrh.plugin.activation import current_test_hidden
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench
+from tests.support.ledgers import spent
+from tests.support.scripted import ScriptedModel
 from tests.support.suites import write_suite
 
 HERE = Path(__file__).name
@@ -197,3 +203,55 @@ def with_preprocessor(bench: Bench, step: Callable[[dict[str, Any]], None]) -> B
     copied = Bench(bench.files, bench.cassettes)
     copied.ready = replace(copied.ready, preprocessors=(step,))
     return copied
+
+
+SATISFIED: dict[str, Any] = {
+    "planner": {"thesis": "", "steps": []},
+    "verifier": {"rationale": "It is fine.", "verdict": "PASS"},
+}
+
+
+def bench_of(folder: Path) -> Bench:
+    suite = write_suite(folder / "s", runs=1, tests=["agent_positives"])
+    return Bench(suite, folder / "cassettes")
+
+
+class Silent(ScriptedModel):
+    """Gives nothing when it is asked to judge."""
+
+    async def __call__(self, stage: StageModel, messages: Any, response_model: Any) -> Any:
+        completion = await super().__call__(stage, messages, response_model)
+        return None if stage.stage == "judge" else completion
+
+
+@pytest.mark.parametrize(
+    ("failure", "sent", "lost"),
+    [
+        (ValueError("no"), 1, 1),
+        (pytest.skip.Exception("no"), 1, 1),
+        (None, 1, 1),
+        (Unscored("model_error", stage="judge", cause="no"), 1, 1),
+        (Unscored("refused", stage="judge", cause="no"), 1, 0),
+        (Unscored("over_budget", stage="judge", cause="no"), 0, 0),
+    ],
+    ids=["raises", "skips", "returns nothing", "has no answer", "was refused", "has no budget"],
+)
+def test_calls_of_a_client_that_fail_count_as_made(
+    tmp_path: Path, failure: BaseException | None, sent: int, lost: int
+) -> None:
+    silent = Silent(**SATISFIED)
+    client = ScriptedModel(**SATISFIED, judge=failure) if failure else silent
+    ledger = Ledger(tmp_path / "ledger.json", calls=99)
+    spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending.all
+    before = len(client.requests) - max(sent, 1)
+    assert (spending.calls, spending.lost) == (before + sent, lost)
+    assert spent(tmp_path / "ledger.json").calls == len(client.requests)
+
+
+def test_threads_of_judges_do_not_meet_what_pytest_removes_meanwhile() -> None:
+    with current_test_hidden():
+        with ThreadPoolExecutor(1) as pool:
+            names = pool.submit(lambda: [*os.environ]).result()
+        assert "PATH" in names
+        assert "PYTEST_CURRENT_TEST" not in names
+        assert "PYTEST_CURRENT_TEST" in [*os.environ]
