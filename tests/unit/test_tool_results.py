@@ -85,8 +85,8 @@ def test_figures_are_those_of_a_count_by_hand_and_what_is_not_read_is_counted(to
     texts = [way(document) for way in WAYS[: HOW_MANY.get(tool, 2)]]
     if tool == "promptfoo":
         # As its JSON lines are; and with its default judge, which has no name.
-        texts += [as_text(document["results"]["results"])]
-        texts += [json.dumps(with_value(..., "provider")(document))]
+        default = with_value(..., "provider")(document)
+        texts += [as_text(document["results"]["results"]), json.dumps(default)]
     if tool == "DeepEval":
         texts += [json.dumps({"testRunData": document})]
     # Langfuse keeps no word of a judge that failed.
@@ -175,12 +175,6 @@ def test_no_value_of_a_file_ends_in_a_traceback(tool: str) -> None:
                 checked(tool, with_value(odd, name)(document))
 
 
-def test_labels_without_a_verdict_are_held_against_another_file(check: Check) -> None:
-    said = check(langfuse([(None, True)]), "--one=passed")
-    assert "hold verdicts against these labels: python" in said
-    assert " VERDICTS --labels " in said
-
-
 def test_results_without_a_label_say_what_they_support_and_what_is_next(check: Check) -> None:
     said = check(promptfoo([(passed, None) for passed, _ in SAID]))
     assert "promptfoo's results hold no verdict beside a label of a person" in said
@@ -194,10 +188,30 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     assert "1 label of cases without a verdict: not used." in said
 
 
-def test_promptfoo_as_csv_is_no_table_of_verdicts(check: Check) -> None:
-    said = check("n,[bot] Answer,Status,Score,Named Scores,Grader Reason\n1,So.,PASS,1.0,,\n")
-    assert "promptfoo's results hold no verdict beside a label" in said
-    assert "rows of CSV: write .json in its place (1)" in said
+PROMPTFOO_CSV = "n,[bot] Answer,Status,Score,Named Scores,Grader Reason\n1,So.,PASS,1.0,,\n"
+NO_V3_SUBJECT = with_value(..., "subject")(FILES["Langfuse v3"](SAID))
+NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1", ": 0.5")
+
+
+@pytest.mark.parametrize(
+    ("document", "options", "said"),
+    [
+        (
+            langfuse([(None, True)]),
+            ["--one=passed"],
+            "hold verdicts against these labels: python -m pytest_jrh check VERDICTS --labels ",
+        ),
+        (PROMPTFOO_CSV, [], "promptfoo's results hold no verdict beside a label"),
+        (PROMPTFOO_CSV, [], "rows of CSV: write .json in its place (1)"),
+        (NO_V3_SUBJECT, ["--one=passed"], "scores without traceId, or fields=subject of v3 (23)"),
+        (langfuse(SAID), [], "nothing says what 1 means"),
+        (NUMERIC, ["--one=passed"], f'{FILE}: [0].verdict: got "0.5"'),
+    ],
+)
+def test_a_file_that_cannot_be_checked_says_what_to_do(
+    check: Check, document: Any, options: list[str], said: str
+) -> None:
+    assert said in check(document, *options)
 
 
 def outputs_with(*parts: dict[str, Any], number: int = 4) -> Any:
@@ -315,30 +329,25 @@ def test_of_two_verdicts_of_a_judge_the_later_one_counts(tool: str, is_first: bo
     )
 
 
+HOSTILE_PAGES = (1, "1\n::error::x", {"a": "\x1b[2J"}, None)
 PAGES: list[dict[str, Any]] = [
     {"meta": {"page": 1, "limit": 50, "totalItems": 120, "totalPages": 3}},
     {"meta": {"limit": 50, "cursor": "eyJ"}},
     {"nextCursor": "eyJ"},
     {"next_page_token": "eyJ"},
+    *({"meta": {"page": page, "totalPages": 3}} for page in HOSTILE_PAGES),
 ]
 
 
 @pytest.mark.parametrize("rest", PAGES)
-def test_a_page_of_several_says_so(rest: dict[str, Any]) -> None:
+def test_a_page_of_several_says_so_in_one_line(rest: dict[str, Any]) -> None:
     document = {"data": langfuse([(True, True), (False, False)]), **rest}
     [notice] = [one for one in checked("Langfuse", document).table.notices if "page" in one]
     assert notice.startswith("This file is one page of Langfuse's answer: ")
+    assert notice.isprintable()
     whole = {**document, "nextCursor": None, "meta": {"page": 1, "totalPages": 1}}
     whole["next_page_token"] = ""
     assert not any("page" in one for one in checked("Langfuse", whole).table.notices)
-
-
-@pytest.mark.parametrize("page", [1, "1\n::error::x", {"a": "\x1b[2J"}, None])
-def test_what_a_service_says_of_its_pages_is_one_line(page: Any) -> None:
-    document = {"data": langfuse([(True, True)]), "meta": {"page": page, "totalPages": 3}}
-    notices = checked("Langfuse", document).table.notices
-    [notice] = [notice for notice in notices if " of 3" in notice]
-    assert notice.isprintable()
 
 
 @pytest.mark.parametrize("again", [True, False])
@@ -355,23 +364,21 @@ def test_an_entry_that_is_there_twice_is_refused_and_no_repeat(tool: str, again:
     assert counts(checked(tool, document)) == {"0 agree": 1, "1 agree": 1}
 
 
-@pytest.mark.parametrize(("value", "word"), [(1, "False"), (0, "True"), (True, "false")])
-def test_a_score_of_langfuse_that_contradicts_itself_is_none(value: object, word: str) -> None:
-    document = langfuse([(True, True), (False, False), (True, True)])
-    document[4] |= {"value": value, "stringValue": word}
-    table = checked("Langfuse", document)
-    assert counts(table) == {"0 agree": 1, "1 agree": 1}
-    assert "scores without a value, or with two that differ (1)" in " ".join(table.table.notices)
-
-
-@pytest.mark.parametrize("grades", [(True, False), (False, True), (True, True, False)])
-def test_grades_of_people_that_contradict_each_other_are_no_label(grades: Sequence[bool]) -> None:
-    document = promptfoo([(True, True), (False, False), (True, None)])
-    parts = document["results"]["results"][2]["gradingResult"]["componentResults"]
-    parts += [{"assertion": {"type": "human"}, "pass": grade, "score": 1} for grade in grades]
-    table = checked("promptfoo", document)
-    assert counts(table) == {"0 agree": 1, "1 agree": 1, "None unlabelled": 1}
-    assert "grades of people that contradict each other (1)" in " ".join(table.table.notices)
+def test_a_score_or_grades_that_contradict_each_other_are_none() -> None:
+    for value, word in ((1, "False"), (0, "True"), (True, "false")):
+        scores = langfuse([(True, True), (False, False), (True, True)])
+        scores[4] |= {"value": value, "stringValue": word}
+        table = checked("Langfuse", scores)
+        assert counts(table) == {"0 agree": 1, "1 agree": 1}
+        notice = "scores without a value, or with two that differ (1)"
+        assert notice in " ".join(table.table.notices)
+    for grades in ((True, False), (False, True), (True, True, False)):
+        document = promptfoo([(True, True), (False, False), (True, None)])
+        parts = document["results"]["results"][2]["gradingResult"]["componentResults"]
+        parts += [assertion("human", passed=grade) for grade in grades]
+        table = checked("promptfoo", document)
+        assert counts(table) == {"0 agree": 1, "1 agree": 1, "None unlabelled": 1}
+        assert "grades of people that contradict each other (1)" in " ".join(table.table.notices)
 
 
 def test_a_grader_of_promptfoo_that_fails_is_no_verdict() -> None:
@@ -453,24 +460,13 @@ def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> 
         checked("", results, verdict="tune", label="reviewed")
 
 
-def test_the_scale_of_a_score_is_not_guessed(check: Check) -> None:
-    text = json.dumps(langfuse(SAID))
-    assert "nothing says what 1 means" in check(text)
-    assert counts(check_table(FILE, one="violated"))["0 disagree"] == 3
-    words = text.replace("BOOLEAN", "CATEGORICAL").replace("True", "kind")
+def test_the_scale_and_the_subject_of_a_score_are_not_guessed() -> None:
+    document = langfuse(SAID)
+    assert counts(checked("", document, one="violated"))["0 disagree"] == 3
+    words = json.dumps(document).replace("BOOLEAN", "CATEGORICAL").replace("True", "kind")
     table = checked("", words, map={"kind": 0, "False": 1}, one="")
     assert counts(table)["1 disagree"] == 3
-    numbers = text.replace("BOOLEAN", "NUMERIC").replace('"value": 1', '"value": 0.5')
-    assert f'{FILE}: [0].verdict: got "0.5"' in check(numbers, "--one=passed")
-
-
-def test_scores_of_langfuse_without_their_subjects_say_what_to_ask_for(check: Check) -> None:
-    said = check(with_value(..., "subject")(FILES["Langfuse v3"](SAID)), "--one=passed")
-    assert "scores without traceId, or fields=subject of v3 (23)" in said
-
-
-def test_a_score_of_the_only_observation_is_one_of_the_trace() -> None:
-    document = langfuse(SAID)
+    # A score of the only observation is one of the trace.
     second = {**document[0], "observationId": "another", "id": "more", "source": "EVAL"}
     table = checked("Langfuse", [*document, second])
     assert counts(table)["1 disagree"] == 2
