@@ -1,8 +1,12 @@
-"""The figures on judges, against independent implementations."""
+"""The figures on judges, against independent implementations; a tie of repeats counts as wrong, and
+is never left out of n; judges that look fine and judge nothing are named, and sound ones are not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -10,34 +14,38 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import numbered
+from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.results import CaseResult, Verdict, scores_text
+from pytest_jrh.core.scales import BINARY, most_frequent, numbered
+from pytest_jrh.core.text import dollars
+from pytest_jrh.reports.for_programs import data_of, section_data
+from pytest_jrh.reports.rand_files import metric
+from pytest_jrh.reports.topics import figures_table
 from pytest_jrh.stats.classes import confusion_matrix
+from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import holm
-from pytest_jrh.stats.statistics import Panel, accuracy_of, panels
+from pytest_jrh.stats.statistics import Panel, accuracy_of, panels, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import describe, ends, kappa_of, mean_error_of
+from tests.support.judged_sessions import Answer, always, coin, judged, scored
 from tests.support.made_cases import make_result, make_spec, result_with
 
-BINARY = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
-ORDINAL = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
+PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
+LEVEL_PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
 
 
-def judged(run: str, expected: int, score: int, **changes: Any) -> CaseResult:
-    """A verdict in the test that the label belongs to."""
-    spec = make_spec(
-        run, **{"test": "agent_perturbation" if expected else "agent_positives", **changes}
-    )
-    return make_result(spec, "agree" if expected == score else "disagree", score)
+def result(run: int, label: int, *scores: int, **changes: Any) -> CaseResult:
+    """What the engine makes of these scores in the test that the label belongs to."""
+    test = "agent_perturbation" if label else "agent_positives"
+    spec = make_spec(f"run-{run}", **{"test": test, **changes})
+    verdicts = [Verdict(score, f"It is {score}.") for score in scores]
+    made = case_result(spec, None, verdicts=verdicts)
+    return result_with(made, label=label, labelled_by="made")
 
 
-def scored(run: str, target: int, score: int, **changes: Any) -> CaseResult:
-    spec = make_spec(run, target_score=target, **changes)
-    return make_result(spec, "agree" if target == score else "disagree", score)
-
-
-@given(BINARY)
+@given(PAIRS)
 @settings(max_examples=100, deadline=None)
 def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
@@ -51,12 +59,12 @@ def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     else:
         assert kappa.value == pytest.approx(known.cohen_kappa_score(labels, answers, labels=[0, 1]))
     if len(set(labels)) > 1:
-        results = [judged(f"run-{run}", *pair) for run, pair in enumerate(pairs)]
+        results = [result(run, *pair) for run, pair in enumerate(pairs)]
         balanced = describe(results).figures["balanced_accuracy"].value
         assert balanced == pytest.approx(known.balanced_accuracy_score(labels, answers))
 
 
-@given(ORDINAL)
+@given(LEVEL_PAIRS)
 @settings(max_examples=100, deadline=None)
 def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
@@ -70,12 +78,12 @@ def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None
 
 
 def test_epochs_of_a_sample_are_one_observation() -> None:
-    once = [judged(f"run-{run}", 1, int(run > 1)) for run in range(10)]
+    once = [result(run, 1, int(run > 1)) for run in range(10)]
     often = [result_with(each, epoch=epoch) for each in once for epoch in range(1, 11)]
     apart = [result_with(each, run_id=f"{each.spec.run_id}-{each.spec.epoch}") for each in often]
     width = {name: width_of(results) for name, results in (("once", once), ("often", often))}
     assert width["often"] > 0.8 * width["once"] > 2 * width_of(apart)
-    one_sample = [judged("run", 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]
+    one_sample = [result(1, 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]
     reason = accuracy_of(Verdicts.of(one_sample)).interval_reason
     assert reason == "all verdicts come from one sample or cluster"
 
@@ -103,7 +111,7 @@ def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
 
 def test_ordinal_figures_count_levels() -> None:
     pairs = [(0, 0), (1, 2), (2, 0), (3, 3)]
-    found = describe([scored(f"run-{run}", *pair) for run, pair in enumerate(pairs)])
+    found = describe(result(run, *pair, target_score=pair[0]) for run, pair in enumerate(pairs))
     assert list(found.matrices) == ["ordinal"]
     assert counts_of(found.figures["exact"]) == (2, 4)
     assert counts_of(found.figures["within_one"]) == (3, 4)
@@ -111,7 +119,7 @@ def test_ordinal_figures_count_levels() -> None:
 
 
 def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
-    results = [scored("run-1", 1, 1), scored("run-2", 2, 2, rubric_id="tone")]
+    results = [result(1, 1, 1, target_score=1), result(2, 2, 2, target_score=2, rubric_id="tone")]
     scales = {("refunds", "refund_policy"): numbered(0, 4), ("refunds", "tone"): numbered(0, 2)}
     found = describe(results, scales)
     assert found.figures["weighted_kappa"].reason == "the rubrics have different scales"
@@ -126,8 +134,7 @@ def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:
     for run, scores in enumerate(votes):
         for judge, score in zip("abc", scores, strict=False):
             unscored = make_result(make_spec(f"run-{run}", judge=judge), "model_error")
-            result = unscored if score is None else judged(f"run-{run}", 1, score, judge=judge)
-            results.append(result)
+            results.append(unscored if score is None else result(run, 1, score, judge=judge))
     return panels(Verdicts.of(results))
 
 
@@ -158,8 +165,10 @@ def test_judges_agreement_with_each_other_ignores_the_labels() -> None:
 
 def test_ordinal_judges_are_compared_by_weighted_kappa() -> None:
     pairs = [(0, 0), (1, 2), (2, 1), (3, 3), (4, 2)]
-    results = [scored(f"run-{run}", 2, one, judge="a") for run, (one, _) in enumerate(pairs)]
-    results += [scored(f"run-{run}", 2, other, judge="b") for run, (_, other) in enumerate(pairs)]
+    results = []
+    for run, (one, other) in enumerate(pairs):
+        results.append(result(run, 2, one, target_score=2, judge="a"))
+        results.append(result(run, 2, other, target_score=2, judge="b"))
     (panel,) = panels(Verdicts.of(results))
     assert panel.pairs[0].kappa.value == kappa_of([pairs]).value
 
@@ -172,3 +181,182 @@ def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
     with mock.patch("gc.collect"):
         adjusted = known.multipletests(p_values, method="holm")[1]
     assert holm(p_values) == pytest.approx(adjusted)
+
+
+def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
+    assert most_frequent((0, 1, 0)) == 0
+    assert most_frequent((2, 1, 1, 0)) == 1
+    assert most_frequent((0, 1)) is None
+    assert most_frequent((0, 1, 2)) is None
+    assert scores_text(1, (1,), BINARY) == "1"
+    assert scores_text(0, (0, 1, 0), BINARY) == "0 (2 of 3 said 0, 1 of 3 said 1)"
+    assert scores_text(None, (1, 0), BINARY) == "a tie (1 of 2 said 0, 1 of 2 said 1)"
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
+def test_what_is_shown_of_repeats_has_the_score(scores: list[int]) -> None:
+    shown = result(1, 0, *scores)
+    assert shown.reasoning in {f"It is {score}." for score in scores}
+    assert shown.score is None or shown.reasoning == f"It is {shown.score}."
+
+
+def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
+    cases = [result(n, n % 2, n % 2, n % 2) for n in range(8)]
+    cases += [result(8, 0, 0, 1), result(9, 1, 1, 0)]
+    found = describe(cases)
+    assert (found.counts.n, found.counts.agree, found.counts.ties) == (10, 8, 2)
+    assert found.accuracy.value == 0.8
+    recall, alarms = found.figures["recall"], found.figures["false_positive_rate"]
+    assert (counts_of(recall), counts_of(alarms)) == ((4, 5), (1, 5))
+    assert found.figures["balanced_accuracy"].value == pytest.approx(0.8)
+    assert found.matrices["binary"].counts == ((4, 1), (1, 4))
+    assert found.figures["kappa"].value == pytest.approx(0.6)
+    assert all_warnings(found, ()) == [
+        "Ties: in 2 of 10 cases no score is the most frequent of the repeats. They count as wrong."
+    ]
+
+
+def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
+    found = describe([result(n, 1, 1, 1 + (n == 3), target_score=1) for n in range(4)])
+    assert found.matrices["ordinal"].n == 3
+    last = "They count as wrong; mean error, bias and weighted kappa leave them out."
+    assert all_warnings(found, ())[-1].endswith(last)
+    assert counts_of(found.figures["exact"]) == counts_of(found.figures["within_one"]) == (3, 4)
+    assert found.figures["mean_absolute_error"].value == 0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 1), st.lists(st.integers(0, 1), min_size=1, max_size=4))))
+def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) -> None:
+    results = [result(n, label, *scores) for n, (label, scores) in enumerate(cases)]
+    found = describe(results)
+    assert found.counts.n == len(cases)
+    if cases:
+        (satisfied, _), (_, violated) = found.matrices["binary"].counts
+        assert found.matrices["binary"].n == len(cases)
+        assert satisfied + violated == found.counts.agree
+    for section in sections(Verdicts.of(results)):
+        assert all(cell.text for row in figures_table(section).rows for cell in row.cells)
+    for each in results:
+        assert result_from(ledger_line(each)) == each
+
+
+def test_a_metric_of_labels_has_no_label_for_a_tie() -> None:
+    assert metric("accuracy_score", [1, 1], [1, None]).value == 0.5
+    tied = metric("f1_score", [1, 1], [1, None])
+    assert tied.value is None
+    assert tied.reason == "repeats that tie have no score that this metric could take"
+
+
+def test_a_judge_that_ties_has_no_vote_in_a_panel() -> None:
+    votes = [result(1, 1, 1, int(judge != "b"), judge=judge) for judge in "abc"]
+    votes += [result(2, 1, 0, 1, judge=judge) for judge in "abc"]
+    (panel,) = panels(Verdicts.of(votes))
+    assert [*panel.without_majority.values()] == ["a: none, b: none, c: none"]
+    assert counts_of(panel.accuracy) == (1, 2)
+    assert [pair.agreement.n for pair in panel.pairs] == [0, 1, 0]
+
+
+THREE = ("privacy", "refund_policy", "tone")
+
+
+def warnings_of(results: list[CaseResult]) -> list[str]:
+    (section,) = sections(Verdicts.of(results))
+    return all_warnings(section.total, section.rubrics)
+
+
+def only_on(rubric: str, answer: Answer) -> Answer:
+    return lambda spec, label: answer(spec, label) if spec.rubric_id == rubric else label
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (always(1), "tone: constant verdict: 1 (violated) for all 48 cases."),
+        (lambda spec, label: 1 - label, "tone: worth little: kappa -1.00 where 0 is chance ("),
+        (coin(3), "tone: worth little: kappa "),
+    ],
+)
+def test_a_judge_that_is_worth_nothing_on_one_rubric_of_three_is_named(
+    answer: Answer, said: str
+) -> None:
+    found = warnings_of(judged(only_on("tone", answer), runs=24, rubrics=THREE))
+    assert found[-1].startswith(said)
+    assert not any(rubric in line for rubric in THREE[:2] for line in found)
+
+
+def test_a_judge_that_is_worth_nothing_on_all_is_named_once() -> None:
+    constant = ["Constant verdict: 1 (violated) for all 72 cases."]
+    assert warnings_of(judged(always(1), rubrics=THREE)) == constant
+    assert warnings_of(scored(always(1))) == ["Constant verdict: 1 for all 30 cases."]
+    (turned,) = warnings_of(scored(lambda spec, label: (label + 1) % 3))
+    assert turned.startswith("Worth little: weighted kappa -0.50 where 0 is chance (-0.")
+
+
+def sound_sessions(share: float, rubrics: int, runs: int, of: int) -> Iterator[list[CaseResult]]:
+    """Sessions of a judge right with this probability, whose mistakes come in runs."""
+    rng = random.Random(7)
+    for _ in range(of):
+        hard = {run: rng.random() for run in range(runs)}
+
+        def answer(spec: CaseSpec, label: int, hard: dict[int, float] = hard) -> int:
+            drawn = hard[int(spec.run_id[-3:])] if rng.random() < 0.3 else rng.random()
+            return label if drawn < share else 1 - label
+
+        names = [f"rubric-{number}" for number in range(rubrics)]
+        yield judged(answer, runs=runs, rubrics=names)
+
+
+@pytest.mark.parametrize(("rubrics", "runs"), [(1, 4), (3, 10), (10, 4)])
+def test_sound_judges_are_rarely_warned_about(rubrics: int, runs: int) -> None:
+    """At 80%, the worst that is called sound, at most one session of twenty may have a warning."""
+    for share, most in ((0.8, 0.05), (0.9, 0.03)):
+        found = [bool(warnings_of(each)) for each in sound_sessions(share, rubrics, runs, 60)]
+        assert sum(found) / len(found) <= most
+
+
+SCORES = st.integers(-1, 5) | st.sampled_from([10**13, -(10**400)])
+ANY_RESULT = st.builds(
+    result_with,
+    st.builds(
+        make_result,
+        st.builds(
+            make_spec,
+            st.sampled_from([f"run-{run}" for run in range(8)]),
+            test=st.sampled_from(["agent_perturbation", "agent_positives", "labels"]),
+            rubric_id=st.sampled_from(["policy", "tone"]),
+            judge=st.sampled_from(["mild", "strict"]),
+            target_score=st.none() | SCORES,
+        ),
+        st.sampled_from(["agree", "disagree", "no_case", "model_error", "generated"]),
+    ),
+    label=st.none() | SCORES,
+    score=st.none() | SCORES,
+    scores=st.lists(SCORES, max_size=3).map(tuple),
+)
+
+
+@given(st.lists(ANY_RESULT, max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseResult]) -> None:
+    verdicts = Verdicts.of(results)
+    judges = sections(verdicts)
+    rubrics = [statistics for section in judges for statistics in section.rubrics]
+    totals = [section.total for section in judges]
+    for statistics in (*rubrics, *totals, statistics_of(verdicts)):
+        for estimate in statistics.figures.values():
+            known = [estimate.value, estimate.lower, estimate.upper]
+            assert bool(estimate.why) == (None in known)
+            assert all(math.isfinite(number) for number in known if number is not None)
+    assert json.dumps(list(map(section_data, judges)))
+    of_floats = [result for result in results if all(abs(n) < 10**15 for n in result.scores)]
+    assert json.dumps(list(map(data_of, panels(Verdicts.of(of_floats)))))
+
+
+def test_nearly_all_is_not_printed_as_all_and_little_not_as_nothing() -> None:
+    shares = " ".join(map(percent, (2000 / 2001, 1 / 2001, 1.0, 0.0, 0.999, 0.001)))
+    assert shares == ">99.9% <0.1% 100.0% 0.0% 99.9% 0.1%"
+    assert range_text(Estimate(1.0, 0.99999, 1.0)) == "99.9-100.0"
+    assert range_text(Estimate(0.0, 0.0, 0.00001)) == "0.0-0.1"
+    costs = " ".join(map(dollars, (0.00003, 0.0001, 0.0, 1234.5)))
+    assert costs == "<$0.0001 $0.0001 $0.00 $1,234.50"
