@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
-from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import LabelSource
 from pytest_jrh.core.results import CaseResult, ShownTurns
 from pytest_jrh.core.text import columns, cut_in_the_middle
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.reports.blocks import Cases, Headline, Line
+from pytest_jrh.reports.blocks import Cases, Line
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose, next_lines, worst_cases, worst_verdicts
 from pytest_jrh.reports.terminal import MOST_LINES
@@ -48,18 +47,14 @@ def with_people(results: list[CaseResult], labels: dict[int, int]) -> Session:
 
 def test_labels_that_people_found_wrong_come_first() -> None:
     session = with_people(judged(right), {0: 0, 1: 1, 2: 0})
-    headline, wrong, *_ = compose(session).answer
-    assert isinstance(headline, Headline)
+    composed = compose(session)
+    wrong = composed.answer[1]
     assert isinstance(wrong, Cases)
     assert wrong.title == "2 wrong labels, say people who did not see the answer."
-    assert [case.why for case in wrong.cases] == [
-        "violated by verifier; blind, ann says satisfied"
-    ] * 2
-    [labels] = [
-        block
-        for block in compose(session).steps
-        if isinstance(block, Line) and block.title == "labels"
-    ]
+    whys = [case.why for case in wrong.cases]
+    assert whys == ["violated by verifier; blind, ann says satisfied"] * 2
+    lines = [block for block in composed.steps if isinstance(block, Line)]
+    [labels] = [line for line in lines if line.title == "labels"]
     assert labels.text == "48 by the verifier; people checked 3 (20 needed), 2 wrong"
     assert labels.weight == "warning"
 
@@ -69,11 +64,9 @@ def test_a_case_whose_label_a_person_confirmed_is_read_first() -> None:
     session = with_people(judged(misses(9), rubrics=("tone",)), {2: 1, 0: 0})
     worst = worst_cases(session)
     assert worst is not None
-    cases = worst.cases
-    assert cases[0].run == "run-002"
-    assert cases[0].basis == "verifier, ann blind"
-    assert cases[-1].run == "run-000"
-    assert cases[-1].basis == "verifier; blind, ann says satisfied"
+    first, *_, last = worst.cases
+    assert (first.run, first.basis) == ("run-002", "verifier, ann blind")
+    assert (last.run, last.basis) == ("run-000", "verifier; blind, ann says satisfied")
 
 
 def test_new_mistakes_are_read_before_old_ones() -> None:
@@ -84,18 +77,12 @@ def test_new_mistakes_are_read_before_old_ones() -> None:
     assert {result.spec.run_id for result in worst[: len(worst) // 2]} == {"run-004"}
 
 
-@pytest.mark.parametrize(
-    ("labelled_by", "advice"),
-    [
-        ("made", "drop it there"),
-        ("unconfirmed", "drop it there"),
-        ("people", "correct it where it was given"),
-        ("program", "correct it where it was given"),
-    ],
-)
-def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource, advice: str) -> None:
+@pytest.mark.parametrize("labelled_by", ["made", "unconfirmed", "people", "program"])
+def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource) -> None:
+    is_made = labelled_by in ("made", "unconfirmed")
     [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
     assert isinstance(line, Line)
+    advice = "drop it there" if is_made else "correct it where it was given"
     assert line.text == f"label wrong: {advice}; right: fix the judge"
 
 
@@ -118,14 +105,9 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_lines_fit_the_terminal_whatever_the_names(width: int) -> None:
-    results = judged(
-        wrong_on("run-001"),
-        rubrics=("identity_check_before_any_refund_or_change", "規約を守ること" * 3),
-    )
-    judges = [
-        *judged(right, judge="the strictest judge of them all"),
-        *judged(coin(), judge="規約" * 20),
-    ]
+    rubrics = "identity_check_before_any_refund_or_change", "規約を守ること" * 3
+    results = judged(wrong_on("run-001"), rubrics=rubrics)
+    judges = judged(right, judge="the strictest of them all") + judged(coin(), judge="規約" * 20)
     for given_results in (results, judges, [*scored(right), *results]):
         lines = printed(session_of(given_results), width)
         assert max(map(columns, lines)) <= width
@@ -138,9 +120,8 @@ def test_lines_fit_the_terminal_whatever_the_names(width: int) -> None:
 def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -> None:
     results = []
     for result in judged(misses(9), rubrics=("first", "second", "tone")):
-        is_whole = result.label == 0
-        shown = ShownTurns(1, (4,), is_whole=is_whole)
-        results.append(replace(result, extra=replace(result.extra, shown=shown)))
+        shown = ShownTurns(1, (4,), is_whole=result.label == 0)
+        results.append(result_with(result, shown=shown))
     lines = printed(session_of(results), 60)
     assert len(lines) <= MOST_LINES
     unseen = "(9 of its 9 missed violations, 27 right by luck)."
@@ -159,8 +140,5 @@ def test_money_that_was_paid_is_said_whatever_is_printed() -> None:
     session = session_of(judged(right))
     assert printed(session, verbosity=-1)[-1] == "cost        48 calls, 96 replayed, $0.0480"
     assert not any("cost" in line for line in printed(replace(session, is_table=True)))
-    assert Spending().calls == 0
-
-
-def test_nothing_is_said_where_nothing_ran() -> None:
+    # Nothing is said where nothing ran.
     assert printed(Session([])) == []

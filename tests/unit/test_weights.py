@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping

@@ -38,6 +38,7 @@ def steps(name: str) -> list[dict[str, Any]]:
     return [step for body in jobs.values() for step in body["steps"]]
 
 
+INIT = ("init", "refund_agent", f"--log={ROOT / 'inputs/data/refund_agent/refund_agent.eval'}")
 NAMED = 'pip install "${PYTEST_JRH:?put where pytest-jrh comes from into env of this workflow}"'
 
 
@@ -83,16 +84,13 @@ def test_actions_are_pinned_and_no_value_of_an_event_or_name_that_is_free_is_run
 def test_a_fork_starts_nothing_that_has_a_key_and_no_comment() -> None:
     of_this_repository = "github.event.pull_request.head.repo.full_name == github.repository"
     rejudge = " ".join(read("judge-gate.yml")["jobs"]["rejudge"]["if"].split())
-    assert rejudge == (
-        "!cancelled() && (github.event_name == 'workflow_dispatch' || "
-        "(github.event_name == 'pull_request' && github.event.action == 'labeled' && "
-        f"github.event.label.name == 'rejudge' && {of_this_repository}))"
-    )
-    comment = steps(ACTION)[-1]
-    assert " ".join(comment["if"].split()) == (
-        "${{ !cancelled() && inputs.comment && github.event_name == 'pull_request' && "
-        f"{of_this_repository} }}}}"
-    )
+    labelled = "github.event_name == 'pull_request' && github.event.action == 'labeled'"
+    named = f"github.event.label.name == 'rejudge' && {of_this_repository}"
+    by_hand = "github.event_name == 'workflow_dispatch'"
+    assert rejudge == f"!cancelled() && ({by_hand} || ({labelled} && {named}))"
+    comment = " ".join(steps(ACTION)[-1]["if"].strip("${} ").split())
+    on_request = "inputs.comment && github.event_name == 'pull_request'"
+    assert comment == f"!cancelled() && {on_request} && {of_this_repository}"
     drift = read("judge-drift.yml")["jobs"]["issue"]["if"]
     assert drift == "${{ !cancelled() && needs.ask.outputs.drifted == 'true' }}"
 
@@ -108,8 +106,7 @@ def test_jobs_with_a_comment_wait_for_each_other_in_one_workflow_and_branch() ->
 
 
 def test_the_gate_of_init_is_that_of_the_examples(tmp_path: Path) -> None:
-    log = ROOT / "inputs" / "data" / "refund_agent" / "refund_agent.eval"
-    assert main(["init", "refund_agent", f"--log={log}", f"--folder={tmp_path}"]) == 0
+    assert main([*INIT, f"--folder={tmp_path}"]) == 0
     text = (tmp_path / ".github/workflows/judge-gate.yml").read_text("utf-8")
     action = (tmp_path / ".github/actions/judge/action.yml").read_text("utf-8")
     assert (text, action) == (text_of("judge-gate.yml"), text_of(ACTION))
@@ -120,25 +117,24 @@ def test_the_gate_of_init_is_that_of_the_examples(tmp_path: Path) -> None:
 def test_the_weekly_run_names_what_fails_and_the_versions_that_differ(tmp_path: Path) -> None:
     weekly = yaml.safe_load((ROOT / ".github" / "workflows" / "weekly.yml").read_text("utf-8"))
     (job,) = weekly["jobs"].values()
-    script, versions = job["steps"][-1]["run"], tmp_path / ".venv-newest"
-    pinned = "# Pinned.\nlitellm==1.110.2\nPyYAML==6.0.4\ntyping_extensions==4.16.0\n"
-    (tmp_path / "constraints.txt").write_text(pinned)
-    said = "....F\nFAILED tests/e2e/test_faults.py::test_a - AssertionError\nmake: *** Error 1\n"
-    (tmp_path / "said.txt").write_text(said)
-    versions.mkdir()
-    installed = "httpx3==1.0\nlitellm==1.111.0\npyyaml==6.0.4\ntyping-extensions==4.16.0\n"
-    (versions / "versions.txt").write_text(installed)
+    failed = "FAILED tests/e2e/test_faults.py::test_a - AssertionError"
+    files = {
+        "constraints.txt": "#\nlitellm==1.110.2\nPyYAML==6.0.4\ntyping_extensions==4.16.0\n",
+        "said.txt": f"....F\n{failed}\nmake: *** Error 1\n",
+        ".venv-newest/versions.txt": "httpx3==1.0\nlitellm==1.111.0\npyyaml==6.0.4\n"
+        "typing-extensions==4.16.0\n",
+    }
+    (tmp_path / ".venv-newest").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
     summary = tmp_path / "summary.md"
     environment = {**os.environ, "VERSIONS": "newest", "GITHUB_STEP_SUMMARY": str(summary)}
-    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, check=True)
+    script = ["bash", "-e", "-c", job["steps"][-1]["run"]]
+    subprocess.run(script, cwd=tmp_path, env=environment, check=True)
     lines = summary.read_text("utf-8").splitlines()
-    assert [line for line in lines if "`" not in line] == [
-        "## The newest versions fail",
-        "FAILED tests/e2e/test_faults.py::test_a - AssertionError",
-        "Versions other than in constraints.txt:",
-        "httpx3: none -> 1.0",
-        "litellm: 1.110.2 -> 1.111.0",
-    ]
+    differ = ["httpx3: none -> 1.0", "litellm: 1.110.2 -> 1.111.0"]
+    head, other = "## The newest versions fail", "Versions other than in constraints.txt:"
+    assert [line for line in lines if "`" not in line] == [head, failed, other, *differ]
 
 
 GITLAB = ROOT / "examples/gitlab/.gitlab-ci.yml"
@@ -160,9 +156,8 @@ def test_what_is_written_for_ci_fits_the_schemas_of_both_services(schema: str) -
 def test_the_jobs_of_gitlab_are_those_of_init_and_name_the_base_of_a_merge_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = ROOT / "inputs/data/refund_agent/refund_agent.eval"
     own = "include: [other.yml]\n"
-    command = ["init", "refund_agent", f"--log={log}", f"--folder={tmp_path}", "--ci=gitlab"]
+    command = [*INIT, f"--folder={tmp_path}", "--ci=gitlab"]
     assert main(command) == 0
     written = tmp_path / ".gitlab-ci.yml"
     text = written.read_text("utf-8")
