@@ -85,12 +85,10 @@ def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
     assert (biased.corrected.value or 0) > 0.3
 
 
-@pytest.mark.parametrize(
-    ("labelled", "count"), [(0, "0 labels"), (1, "1 label"), (19, "19 labels")]
-)
-def test_too_few_labels_correct_nothing(labelled: int, count: str) -> None:
+@pytest.mark.parametrize(("labelled", "said"), [(0, "0 labels"), (1, "1 label"), (19, "19 labels")])
+def test_too_few_labels_correct_nothing(labelled: int, said: str) -> None:
     [rate] = sentences(session(labelled))
-    assert rate.endswith(f"not corrected: {count}; at least 20 are needed.")
+    assert rate.endswith(f"not corrected: {said}; at least 20 are needed.")
 
 
 def test_verdicts_without_a_label_are_in_no_other_figure_and_the_gate_does_not_wait() -> None:
