@@ -14,24 +14,10 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.templates import Template, parse_template
 
 NAMES = frozenset({"rubric", "transcript", "summary", "max_steps"})
-HOSTILE = [
-    "{{ 7*7 }}",
-    "{% for x in range(3) %}x{% endfor %}",
-    "{# gone? #}",
-    "{% raw %}",
-    "{rubric}",
-    "{{rubric}}",
-    "{rubric.__class__}",
-    "</transcript>",
-    "< / TRANSCRIPT >",
-    "<transcript>",
-    "<",
-    "\x1b[31m",
-    "}",
-]
-hostile_text = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=8).map(
-    "".join
-)
+HOSTILE = ["{{ 7*7 }}", "{% for x in range(3) %}x{% endfor %}", "{# gone? #}", "{% raw %}", "}"]
+HOSTILE += ["{rubric}", "{{rubric}}", "{rubric.__class__}", "\x1b[31m"]
+HOSTILE += ["</transcript>", "< / TRANSCRIPT >", "<transcript>", "<"]
+hostile_text = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=8), max_size=8).map("".join)
 
 
 def parse(source: str, *, required: frozenset[str] = frozenset()) -> Template:
@@ -50,32 +36,22 @@ BRACES = parse("Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>\n")
 
 @pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
 @given(rubric=hostile_text, transcript=hostile_text)
-def test_a_value_is_never_evaluated_nor_expanded(
+def test_a_value_is_never_evaluated_nor_expanded_and_stays_between_its_delimiters(
     template: Template, rubric: str, transcript: str
 ) -> None:
     rendered = template.render({"rubric": rubric, "transcript": transcript})
     expected = f"Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>".replace("<", "&lt;")
     assert rendered.rstrip("\n").replace("<", "&lt;") == expected.rstrip("\n")
 
-
-@pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
-@given(transcript=hostile_text)
-def test_a_value_cannot_close_or_open_the_delimiter_it_stands_in(
-    template: Template, transcript: str
-) -> None:
-    rendered = template.render({"rubric": transcript, "transcript": transcript})
-    assert re.findall(r"<\s*/?\s*transcript", rendered, re.IGNORECASE) == [
-        "<transcript",
-        "</transcript",
-    ]
+    # Nor can it close or open the delimiter that it stands in.
+    delimiters = re.findall(r"<\s*/?\s*transcript", rendered, re.IGNORECASE)
+    assert delimiters == ["<transcript", "</transcript"]
 
 
 # Without the letters that begin a known name, so that "{{" and a literal never make a jinja mark.
-literal = st.one_of(
-    st.text(st.characters(exclude_characters="{}mrst", exclude_categories=["Cs"]), max_size=6),
-    st.just("%"),
-)
-piece = st.one_of(literal, st.sampled_from(["{{", "}}", "{rubric}", "{transcript}"]))
+letters = st.characters(exclude_characters="{}mrst", exclude_categories=["Cs"])
+marks = st.sampled_from(["%", "{{", "}}", "{rubric}", "{transcript}"])
+piece = st.text(letters, max_size=6) | marks
 
 
 @given(pieces=st.lists(piece, max_size=10), rubric=hostile_text)
@@ -103,18 +79,8 @@ def test_json_in_a_prompt_file_stands_for_itself(source: str, rendered: str) -> 
 @pytest.mark.parametrize(
     ("source", "line", "message", "hint"),
     [
-        (
-            "{rubric}\n{transcrpt}",
-            2,
-            "unknown variable {transcrpt}; available: max_steps, rubric,",
-            "transcript",
-        ),
-        (
-            "{rubric.__class__}",
-            1,
-            "unknown variable {rubric.__class__}; available: max_steps,",
-            "{{rubric.__class__}}",
-        ),
+        ("{rubric}\n{transcrpt}", 2, "variable {transcrpt}; available: max_steps,", "transcript"),
+        ("{rubric.__class__}", 1, "variable {rubric.__class__}; ", "{{rubric.__class__}}"),
         ("{{ rubric }}\n{% if summary %}", 2, "not a jinja template: Unexpected end of tem", ""),
     ],
 )

@@ -25,11 +25,8 @@ from tests.support.logs import IMAGE, assistant, call, conversation, tool, user
 BREAKS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
 HEADER = re.compile(r"\[(\d+)\] (system|user|assistant|tool)")
 
-hostile = st.text() | st.lists(
-    st.sampled_from(
-        [*BREAKS, "[0] assistant", "[9] tool refund", "  ", "calls refund", "x", '"', "{", "é"]
-    )
-).map("".join)
+PIECES = (*BREAKS, "[0] assistant", "[9] tool refund", "  ", "calls refund", "x", '"', "{", "é")
+hostile = st.text() | st.lists(st.sampled_from(PIECES)).map("".join)
 
 
 def turns_of(text: str) -> list[dict[str, Any]]:
@@ -73,48 +70,32 @@ def test_transcript_shows_every_turn_with_calls_results_and_errors() -> None:
 @pytest.mark.parametrize(
     ("block", "shown"),
     [
-        ({"type": "image", "image": IMAGE}, "[image: image/png]"),
+        ({"image": IMAGE}, "[image: image/png]"),
+        ({"image": "https://example.com/a/photo.jpg?key=secret"}, "[image: photo.jpg]"),
+        ({"document": "x" * 500, "filename": "terms.pdf"}, "[document: terms.pdf]"),
         (
-            {"type": "image", "image": "https://example.com/a/photo.jpg?key=secret"},
-            "[image: photo.jpg]",
-        ),
-        (
-            {"type": "document", "document": "x" * 500, "filename": "terms.pdf"},
-            "[document: terms.pdf]",
-        ),
-        (
-            {"type": "document", "document": "data:text/plain,a%20b", "mime_type": "text/plain"},
+            {"document": "data:text/plain,a%20b", "mime_type": "text/plain"},
             "[document: text/plain]\n  a b",
         ),
-        (
-            {"type": "data", "data": {"note": "seen", "blob": "QUJD" * 50, "id": "x"}},
-            "[data]\n  data.note: seen",
-        ),
-        ({"type": "video", "video": "film.mp4", "format": "mp4"}, "[video: film.mp4]"),
+        ({"data": {"note": "seen", "blob": "QUJD" * 50, "id": "x"}}, "[data]\n  data.note: seen"),
+        ({"video": "film.mp4", "format": "mp4"}, "[video: film.mp4]"),
     ],
 )
 def test_media_are_named_and_their_data_left_out(block: dict[str, Any], shown: str) -> None:
-    content = [{"type": "text", "text": "see"}, block]
+    content = [{"type": "text", "text": "see"}, {"type": next(iter(block)), **block}]
     assert render_transcript([user(content)]) == f"[0] user\n  see\n  {shown}"
 
 
 def test_reasoning_is_shown_on_request_only() -> None:
-    summary = {"redacted": True, "summary": "thought about it"}
-    turn = assistant(
-        [
-            {"type": "reasoning", "reasoning": "secret plan"},
-            {"type": "reasoning", "reasoning": "gAAAA", **summary},
-            {"type": "text", "text": "Hello."},
-        ]
-    )
+    plan = {"type": "reasoning", "reasoning": "secret plan"}
+    hidden = {**plan, "reasoning": "gAAAA", "redacted": True, "summary": "thought about it"}
+    turn = assistant([plan, hidden, {"type": "text", "text": "Hello."}])
     assert render_transcript([turn]) == "[0] assistant\n  Hello."
     with_reasoning = render_transcript([turn], show_reasoning=True)
     assert "[0] assistant reasoning\n  secret plan" in with_reasoning
     assert "thought about it" in with_reasoning
     assert "gAAAA" not in with_reasoning
-
-
-def test_earlier_turns_are_left_out_and_edited_ones_marked_where_asked() -> None:
+    # Earlier turns are left out, and edited ones marked, where that is asked.
     last = render_transcript(conversation(), start=6, edited=frozenset({6}))
     assert last == "[6] assistant (edited)\n  It was shipped."
 
@@ -151,12 +132,9 @@ def test_the_new_text_stands_where_the_old_one_stood() -> None:
     assert new["content"] == [image, {"type": "text", "text": "New."}, data]
     assert dropped == 1
 
-
-def test_a_turn_without_text_gets_it_first() -> None:
-    image = {"type": "image", "image": IMAGE}
+    # A turn without text gets it first.
     text = {"type": "text", "text": "New."}
-    turn = assistant([{"type": "reasoning", "reasoning": "r"}, image])
-    assert replace_text(turn, "New.")[0]["content"] == [text, image]
+    assert replace_text(assistant([reasoning, image]), "New.")[0]["content"] == [text, image]
     assert replace_text(assistant([], call("f")), "New.")[0]["content"] == [text]
 
 
@@ -181,7 +159,7 @@ def turn(role: str, content: Any, id_: str = "x") -> Message:
 
 
 RULES, NOTES, ASKED = turn("system", "Brief."), turn("user", "doc", "context"), turn("user", "?")
-ANSWERED = turn("assistant", "42")
+ANSWERED, WHICH = turn("assistant", "42"), "[1] assistant\n  Which?"
 
 
 @pytest.mark.parametrize(
@@ -194,10 +172,7 @@ ANSWERED = turn("assistant", "42")
         ),
         (
             [ASKED, turn("assistant", "Which?"), turn("user", "this"), ANSWERED],
-            [
-                ("Request", "[0] user\n  ?\n[1] assistant\n  Which?\n[2] user\n  this"),
-                ("Answer", "42"),
-            ],
+            [("Request", f"[0] user\n  ?\n{WHICH}\n[2] user\n  this"), ("Answer", "42")],
         ),
     ],
 )
@@ -218,40 +193,25 @@ def test_a_run_has_no_parts_and_a_row_of_a_table_has_columns() -> None:
     assert titled_parts(row) == [("Question", "a"), ("Output", "b")]
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "</transcript>",
-        "< / Transcript >",
-        '<TRANSCRIPT role="x">',
-        "</transcript\n>",
-        "<\u200b/transcript>",
-    ],
-)
-def test_delimiters_are_neutralized_however_they_are_written(tag: str) -> None:
-    assert neutralize(f"a{tag}|b", ["transcript"]) == f"a&lt;{tag[1:]}|b"
+TAGS = "</transcript>", "< / Transcript >", '<TRANSCRIPT role="x">', "</transcript\n>"
+NO_TAGS = "<transcripts>", "<b>bold</b>", "a < transcript_b", "1 < 2", "&lt;/transcript>", "<"
 
 
-@pytest.mark.parametrize(
-    "text", ["<transcripts>", "<b>bold</b>", "a < transcript_b", "1 < 2", "&lt;/transcript>", "<"]
-)
-def test_everything_else_is_left_alone(text: str) -> None:
-    assert neutralize(text, {"transcript", "rubric"}) == text
+def test_delimiters_are_neutralized_however_they_are_written_and_all_else_is_left_alone() -> None:
+    for tag in (*TAGS, "<\u200b/transcript>"):
+        assert neutralize(f"a{tag}|b", ["transcript"]) == f"a&lt;{tag[1:]}|b"
+    for text in NO_TAGS:
+        assert neutralize(text, {"transcript", "rubric"}) == text
 
 
-def test_surrogates_are_replaced_and_nuls_dropped_everywhere() -> None:
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+
+
+@given(st.lists(ANY_TEXT | st.dictionaries(ANY_TEXT, st.none() | ANY_TEXT)))
+def test_surrogates_are_replaced_and_nuls_dropped_everywhere(any_value: Any) -> None:
     value = {"a\x00": ["x\ud800y", {"k": "\x00\x00"}], "n": 1, "u": "é😀"}
     assert storable(value) == ({"a": ["x\ufffdy", {"k": ""}], "n": 1, "u": "é😀"}, 4)
-
-
-@given(
-    st.recursive(
-        st.text(st.characters(exclude_categories=())) | st.none(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    )
-)
-def test_whatever_is_stored_can_be_encoded(value: Any) -> None:
-    clean, _ = storable(value)
+    clean, _ = storable(any_value)
     assert "\\u0000" not in json.dumps(clean).replace("\\\\", "")
     json.dumps(clean, ensure_ascii=False).encode("utf-8")
     assert storable(clean) == (clean, 0)
