@@ -220,16 +220,13 @@ def test_a_case_of_a_suite_on_the_page_waits_until_the_review_is_final(desk: Rev
     assert desk.board.progress().shown == 1
 
 
-def test_cases_of_other_suites_pass_unseen(desk: ReviewDesk) -> None:
+def test_what_the_judges_of_a_panel_share_is_shown_once_and_other_suites_are_not(
+    desk: ReviewDesk,
+) -> None:
     desk.announce([OTHER.spec])
     assert not desk.awaits(OTHER)
     assert desk.decision(OTHER) == ("", None)
     desk.end_without_case(OTHER.spec)
-    progress = desk.board.progress()
-    assert (progress.total, progress.ended, progress.shown) == (0, 0, 0)
-
-
-def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: ReviewDesk) -> None:
     panel = [make_spec(judge=name) for name in ("strict", "kind")]
     lost = [make_spec("run-2", judge=name) for name in ("strict", "kind")]
     desk.announce([*panel, *lost])
@@ -256,14 +253,10 @@ def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
     assert desk.decision(make_case(new_text="Made in another way.")) == ("void", None)
 
 
-@pytest.mark.parametrize(
-    ("said", "by_people"), [("undecided", False), ("void", False), ("rejected", True)]
-)
-def test_only_a_decision_that_counts_makes_a_row_human_reviewed(
-    said: HumanReview, by_people: bool
-) -> None:
+@pytest.mark.parametrize("said", ["undecided", "void", "rejected"])
+def test_only_a_decision_that_counts_makes_a_row_human_reviewed(said: HumanReview) -> None:
     row = result_row(make_result(review=said), None)
-    assert (row["human_reviewed"], row["human_decision"]) == (by_people, said or None)
+    assert (row["human_reviewed"], row["human_decision"]) == (said == "rejected", said)
 
 
 SPEC = CASE.spec
@@ -287,12 +280,11 @@ def path(suite: Suite) -> Path:
 
 
 def test_tests_that_share_a_folder_share_their_decisions(suite: Suite, tmp_path: Path) -> None:
-    together = replace(
-        suite, tests=tuple(replace(test, output_dir=tmp_path) for test in suite.tests)
-    )
-    store = DecisionStore([together, replace(together, name="other")], Redactor(["why"]))
+    tests = tuple(replace(test, output_dir=tmp_path) for test in suite.tests)
+    both = [replace(suite, tests=tests), replace(suite, tests=tests, name="other")]
+    store = DecisionStore(both, Redactor(["why"]))
     store.append(replace(SPEC, suite="other", test="agent_positives"), decision(note="why"))
-    for suites in ([together], [together, replace(together, name="other")]):
+    for suites in (both[:1], both):
         assert [*DecisionStore(suites).decisions.values()] == [decision(note="[REDACTED]")]
     assert DecisionStore([suite]).decisions == {}
 
@@ -357,22 +349,20 @@ def test_a_label_is_shown_with_who_gave_it_where_it_is_decided() -> None:
     case = replace(make_case(edited=False), label=Label((1, 0), "people", sources=sources))
     case = replace(case, outcome=replace(case.outcome, verification=None))
     [label, judge] = body_of(case)["voices"]
-    assert label["why"].splitlines() == [
-        "1 (violated) by ann, labels.csv:7: no refund",
-        "0 (satisfied), labels.csv:8",
-    ]
+    ann = "1 (violated) by ann, labels.csv:7: no refund"
+    assert label["why"] == f"{ann}\n0 (satisfied), labels.csv:8"
     assert (judge["word"], judge["wrong"]) == ("satisfied", True)
 
 
 def test_only_an_edited_turn_has_what_it_was_and_says_why() -> None:
-    shown = body_of(make_case())["turns"]
+    shown = body_of(CASE)["turns"]
     assert [turn["index"] for turn in shown if "state" in turn] == [3]
     assert (shown[3]["state"], "was" in shown[3]) == ("edited", True)
-    assert [tuple(why) for why in shown[3]["why"]] == [
-        ("Goal", "grant the refund"),
-        ("Why this turn", "the decision is here"),
-        ("The editor's reason", "grants the refund"),
-    ]
+    assert dict(shown[3]["why"]) == {
+        "Goal": "grant the refund",
+        "Why this turn": "the decision is here",
+        "The editor's reason": "grants the refund",
+    }
 
 
 @given(ANY_JSON, st.text())
@@ -390,24 +380,20 @@ def test_json_is_the_same_value_and_nothing_that_reorders_or_erases_text_is_left
 PLANNER = "Plan it.\n{{ rubric_instructions }}\n<turns>\n{{ assistant_transcript }}\n</turns>\n"
 
 
-def one(suite: Suite, stage: str = "planner", test: str = "agent_perturbation") -> AgentTemplate:
-    found = agent_templates([suite])
-    return next(each for each in found if (each.stage, each.test.name) == (stage, test))
+def planner_of(suite: Suite) -> AgentTemplate:
+    """The template of the planner for `agent_perturbation`."""
+    return next(template for template in agent_templates([suite]) if template.stage == "planner")
 
 
 def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
-    tmp_path: Path,
+    suite: Suite,
 ) -> None:
-    suite = make_suite(tmp_path)
-    one(suite).save(PLANNER)
-    saved = one(suite).values()
+    planner_of(suite).save(PLANNER)
+    saved = planner_of(suite).values()
     assert (saved["overridden"], saved["text"]) == (True, PLANNER)
-    next_run = {
-        test.name: build_pipeline(suite, test).templates["planner"].source for test in suite.tests
-    }
-    assert next_run["agent_perturbation"] == PLANNER
     default = load_template("planner", mode="binary", objective="pass").source
-    assert next_run["agent_positives"] == default
+    for test, source in zip(suite.tests, (PLANNER, default), strict=True):
+        assert build_pipeline(suite, test).templates["planner"].source == source
 
 
 @pytest.mark.parametrize(
@@ -420,9 +406,9 @@ def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
     ],
 )
 def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
-    tmp_path: Path, text: str, line: int | None, why: str
+    suite: Suite, text: str, line: int | None, why: str
 ) -> None:
-    planner = one(make_suite(tmp_path))
+    planner = planner_of(suite)
     planner.save(PLANNER)
     with pytest.raises(InputError, match=why) as caught:
         planner.save(text)
@@ -430,21 +416,19 @@ def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
     assert planner.values()["text"] == PLANNER
 
 
-def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
+def test_the_configs_own_prompt_is_the_default(tmp_path: Path, suite: Suite) -> None:
     (tmp_path / "own.md").write_text(PLANNER)
-    suite = make_suite(tmp_path)
     stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
-    values = one(suite_with(suite, stages={**suite.stages, "planner": stage})).values()
-    assert values["default"] == PLANNER
+    own = suite_with(suite, stages={**suite.stages, "planner": stage})
+    assert planner_of(own).values()["default"] == PLANNER
 
 
 def test_line_ends_of_browsers_do_not_reach_the_file_and_what_is_broken_there_is_shown(
-    tmp_path: Path,
+    suite: Suite,
 ) -> None:
-    suite = make_suite(tmp_path)
-    one(suite).save(PLANNER.rstrip().replace("\n", "\r\n"))
+    planner_of(suite).save(PLANNER.rstrip().replace("\n", "\r\n"))
     path = override_path(suite.custom_prompts_dir, "agent_perturbation", "planner")
     assert path.read_bytes() == PLANNER.encode()
     path.write_text("{{ rubrik }}")
-    values = one(suite).values()
+    values = planner_of(suite).values()
     assert (values["overridden"], values["text"]) == (True, "{{ rubrik }}")

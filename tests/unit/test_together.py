@@ -102,18 +102,12 @@ def test_what_is_wrong_under_one_rubric_leaves_the_others(
     assert verdicts({**others, **by_id}) == wanted
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{}",
-        "[]",
-        '"violated"',
-        "polite: 0",
-        '{"polite": "violated", "how kind": 2}',
-        '{"verdicts": {"polite": 0}}',
-        '{"polite": {"reasoning": "", "score": 0}, "polite": {"reasoning": "", "score": 1}}',
-    ],
-)
+SATISFIED = '{"reasoning": "", "score": 0}'
+UNUSABLE = ["{}", "[]", '"violated"', "polite: 0", '{"polite": "violated", "how kind": 2}']
+UNUSABLE += ['{"verdicts": {"polite": 0}}', f'{{"polite": {SATISFIED}, "polite": {SATISFIED}}}']
+
+
+@pytest.mark.parametrize("text", UNUSABLE)
 def test_an_answer_without_a_usable_verdict_is_asked_for_again(text: str) -> None:
     with pytest.raises(ValidationError):
         parse(text, asked().shape(RUBRICS[0]))
@@ -154,19 +148,14 @@ def test_a_function_gives_verdicts_on_rubrics_of_the_suite_alone(
     assert wanted in refused.value.cause
 
 
-KEYS = ("yes", "no", "7", "-1", "true", "1.5", "007")
-
-
-def test_a_key_stands_for_a_value_of_its_own_type() -> None:
-    assert [value_of(key) for key in KEYS] == ["yes", "no", 7, -1, True, "1.5", "007"]
-    assert tuple(key_of(value_of(key)) for key in KEYS) == KEYS
-
-
-@pytest.mark.parametrize("value", ["YES", " yes", 1, "7", 7.0, False, None, ["yes"]])
-def test_what_is_no_key_is_no_answer(value: Any) -> None:
-    answer = json.dumps({"reasoning": "r", "score": value})
-    with pytest.raises(ValidationError, match='must be one of "yes", "no", 7, -1, true'):
-        parse(answer, judge_response((0, 1), KEYS))
+def test_a_key_stands_for_a_value_of_its_own_type_and_nothing_else_is_an_answer() -> None:
+    keys = ("yes", "no", "7", "-1", "true", "1.5", "007")
+    assert [value_of(key) for key in keys] == ["yes", "no", 7, -1, True, "1.5", "007"]
+    assert tuple(key_of(value_of(key)) for key in keys) == keys
+    for value in ("YES", " yes", 1, "7", 7.0, False, None, ["yes"]):
+        answer = json.dumps({"reasoning": "r", "score": value})
+        with pytest.raises(ValidationError, match='must be one of "yes", "no", 7, -1, true'):
+            parse(answer, judge_response((0, 1), keys))
 
 
 @pytest.mark.parametrize(("answer", "score"), [("yes", 1), ("no", 0), (5, 1)])
@@ -180,31 +169,18 @@ def test_a_binary_judge_answers_in_words(answer: Any, score: int) -> None:
 ENDS = r"Verdict: (pass|fail)\b"
 
 
-@pytest.mark.parametrize(
-    ("answer", "score"),
-    [
-        ("It keeps to it.\nVerdict: pass", 0),
-        ("First I thought Verdict: FAIL, and so it is.\nVerdict: fail.", 1),
-        ("Verdict: pass\nVerdict: fail", None),
-        ("It does not pass.", None),
-        ("Verdict: passable", None),
-        ("", None),
-        ('{"score": 1, "reasoning": "r"}', None),
-    ],
-)
-def test_a_verdict_is_found_in_a_text_or_there_is_none(answer: str, score: int | None) -> None:
+def test_a_verdict_is_found_in_a_text_or_there_is_none() -> None:
     shape = judge_response((0, 1), ("pass", "fail"), ENDS)
     assert shape.model_json_schema() == {}
-    if score is None:
+    twice = "First I thought Verdict: FAIL, and so it is.\nVerdict: fail."
+    for answer, word in (("It keeps to it.\nVerdict: pass", "pass"), (twice, "fail")):
+        parsed = parse(answer, shape)
+        assert (parsed.score, parsed.reasoning) == (word, answer)
+    neither = "Verdict: pass\nVerdict: fail", "It does not pass.", "Verdict: passable", ""
+    for answer in (*neither, '{"score": 1, "reasoning": "r"}'):
         with pytest.raises(ValidationError, match="to hold one verdict, one of pass, fail"):
             parse(answer, shape)
-    else:
-        parsed = parse(answer, shape)
-        assert ({"pass": 0, "fail": 1}[parsed.score], parsed.reasoning) == (score, answer)
-
-
-def test_a_pattern_finds_scores_where_no_map_names_values() -> None:
-    """A group that is not there, and a score that is not on offer, are no verdicts."""
+    # A group that is not there, and a score that is not on offer, are no verdicts.
     shape = judge_response((1, 2, 3), None, r"(?:\[\[(\d+)\]\]|Score unclear)")
     assert parse("So: [[3]]", shape).score == 3
     for answer in ("Score unclear", "[[4]]", "3"):
@@ -225,10 +201,6 @@ def test_an_ordinal_judge_sees_the_scale_in_its_own_words(table: str) -> None:
     assert text.count("poor or bad: ignores the policy\ngood: follows it") == 1
     offered = model.only("judge").response_model.model_json_schema()["properties"]["score"]["enum"]
     assert offered == ["poor", "bad", "good"]
-
-
-def test_a_map_without_a_score_of_the_rubric_is_an_error_of_the_input() -> None:
-    asked = stage("judge", ScriptedModel(), mode="ordinal", prompt="{{ rubric }}{{ transcript }}")
     with pytest.raises(Unscored, match="has no value for any score of this rubric"):
         verdict_of(asked, case(target=1), score_map={"excellent": 9})
 
@@ -236,11 +208,7 @@ def test_a_map_without_a_score_of_the_rubric_is_an_error_of_the_input() -> None:
 def test_a_map_is_part_of_what_makes_a_judge_this_judge() -> None:
     model = StageModel("judge", "openai/x")
     template = parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge")
-    fingerprints = set()
+    settings = [judge_settings(model, verdict=pattern) for pattern in (ENDS, "(pass|fail)")]
     for score_map in (None, {"yes": 1, "no": 0}, {"yes": 0, "no": 1}):
-        settings = judge_settings(model, score_map=score_map)
-        fingerprints.add(PromptJudge(settings, template).fingerprint)
-    for pattern in (ENDS, "(pass|fail)"):
-        settings = judge_settings(model, verdict=pattern)
-        fingerprints.add(PromptJudge(settings, template).fingerprint)
-    assert len(fingerprints) == 5
+        settings.append(judge_settings(model, score_map=score_map))
+    assert len({PromptJudge(each, template).fingerprint for each in settings}) == 5
