@@ -248,7 +248,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_what_codex_rolled_back_is_read_as_the_agent_did_it(tmp_path: Path) -> None:
+def test_what_codex_rolled_back_is_read_as_the_agent_did_it_and_said(tmp_path: Path) -> None:
     rollback = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
     lines = [codex_line("user", "One"), codex_line("assistant", "1"), rollback]
     source = written(tmp_path / "s.jsonl", [SESSION, *lines])
@@ -331,6 +331,7 @@ HI = {"role": "user", "content": "Hi."}
 CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
 NO_LINK = {"previous_response_id": None, "conversation": None}
 BEFORE = {"previous_response_id": "resp_1"}
+LATER = {"body": {"output": [CALL], **BEFORE}}
 FIRST, ANSWER = line("u1", None, "Hi."), line("a1", "u1", "Hello.")
 
 
@@ -373,10 +374,7 @@ def test_a_mistake_in_an_item_is_named_with_its_place(
     ("row", "problem"),
     [
         ({"input": "Go on.", **BEFORE}, "previous_response_id: continues a response whose items"),
-        (
-            {"request": {"input": "Hi."}, "response": {"body": {"output": [CALL], **BEFORE}}},
-            "response.body.previous_response_id: continues",
-        ),
+        ({"request": {"input": "Hi."}, "response": LATER}, "response.body.previous_response_id: c"),
         ({"input": "Go on.", "conversation": "c"}, "conversation: is kept by the"),
         ({}, "input: is not here, so that a judge would read an answer without"),
     ],
@@ -432,11 +430,7 @@ def test_a_trajectory_is_known_by_what_it_holds_and_kept_as_it_is(tmp_path: Path
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_trajectory_gives_its_transcript(tmp_path: Path, name: str) -> None:
     value, lines = SHAPES[name]
-    source = open_source(write(tmp_path / "run.json", value))
-    (summary,) = source.summaries()
-    messages = source.read(summary.run_id, 1)[0].messages
-    rendered = render_transcript(messages, show_reasoning=True)
-    assert rendered.replace("\n  ", " | ").splitlines() == lines
+    assert said(written(tmp_path / "run.json", value)) == lines
 
 
 def test_what_is_beside_the_steps_is_metadata(tmp_path: Path) -> None:
@@ -450,39 +444,32 @@ def test_what_is_beside_the_steps_is_metadata(tmp_path: Path) -> None:
 
 
 def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path) -> None:
-    for name in ("one.json", "two/trajectory.json"):
-        source = open_source(write(tmp_path / name, trajectory(*HELLO)))
-        assert [run.run_id for run in source.summaries()] == [
-            name.partition("/")[0].removesuffix(".json")
-        ]
     both = trajectory(*HELLO, session_id="s", trajectory_id="t")
-    assert open_source(write(tmp_path / "b.json", both)).summaries()[0].run_id == "t"
+    files = {"one.json": trajectory(*HELLO), "two/trajectory.json": trajectory(*HELLO)}
+    runs = []
+    for name, value in {**files, "b.json": both}.items():
+        runs += open_source(write(tmp_path / name, value)).summaries()
+    assert [run.run_id for run in runs] == ["one", "two", "t"]
 
 
-STEP = ("steps", 1)
+ROBOT, MISSPELT = {"source": "robot", "message": ""}, {**HELLO[1], "mesage": "a"}
 UNKNOWN = "is of an unknown form"
-# The place that is changed, what is put there, and what is said of it.
-BROKEN: list[tuple[tuple[Any, ...], Any, str]] = [
-    (("schema_version",), "ATIF-v2.0", "must be ATIF-v1.0 to ATIF-v1.8"),
-    (("continued_trajectory_ref",), "more.json", "goes on in another file, which is not read"),
-    (("steps", 2), 3, f"steps[2]: {UNKNOWN}"),
-    ((*STEP, "source"), "robot", f"steps[1]: {UNKNOWN} (KeyError"),
-    ((*STEP, "mesage"), "a", "steps[1]: unknown fields: mesage"),
-    (("extra",), json.loads("[" * 200 + "]" * 200), "is nested more than 100 levels deep"),
+# What is changed in a trajectory, and what is said of it.
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"schema_version": "ATIF-v2.0"}, "must be ATIF-v1.0 to ATIF-v1.8"),
+    ({"continued_trajectory_ref": "more.json"}, "goes on in another file, which is not read"),
+    ({"steps": [*ONE_CALL["steps"][:2], 3]}, f"steps[2]: {UNKNOWN}"),
+    ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, f"steps[2]: {UNKNOWN} (KeyError"),
+    ({"steps": trajectory(MISSPELT)["steps"]}, "steps[0]: unknown fields: mesage"),
+    ({"extra": json.loads("[" * 200 + "]" * 200)}, "is nested more than 100 levels deep"),
 ]
 
 
-@pytest.mark.parametrize(("place", "new", "complaint"), BROKEN)
+@pytest.mark.parametrize(("changed", "complaint"), BROKEN)
 def test_a_broken_trajectory_is_refused_with_its_place(
-    tmp_path: Path, place: tuple[Any, ...], new: Any, complaint: str
+    tmp_path: Path, changed: dict[str, Any], complaint: str
 ) -> None:
-    value = json.loads(json.dumps(ONE_CALL))
-    *above, last = place
-    parent = value
-    for key in above:
-        parent = parent[key]
-    parent[last] = new
-    path = write(tmp_path / "run.json", value)
+    path = write(tmp_path / "run.json", {**ONE_CALL, **changed})
     assert refusal(path).startswith(f"{path}:")
     assert complaint in refusal(path)
 
@@ -500,27 +487,19 @@ def job_of(tmp_path: Path) -> Path:
         value = trajectory(*HELLO, session_id=f"s{number}")
         rewards = {"rewards": {"reward": float(number % 2)}}
         write_trial(job, f"refund__{number}", value, verifier_result=rewards)
-    write_trial(
-        job,
-        "ship__x",
-        None,
-        verifier_result=None,
-        exception_info={"exception_type": "AgentTimeoutError", "exception_message": "60 s"},
-    )
+    late = {"exception_type": "AgentTimeoutError", "exception_message": "60 s"}
+    write_trial(job, "ship__x", None, verifier_result=None, exception_info=late)
     return job
 
 
 def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
     job = job_of(tmp_path)
     source = open_sources([job])
-    assert source.summaries() == tuple(
-        RunSummary(f"refund__{number}", 1, cluster="orders/refund") for number in range(3)
-    )
-    assert {run.key: run.scores.get("reward") for run in source.fields()} == {
-        ("refund__0", 1): 0.0,
-        ("refund__1", 1): 1.0,
-        ("refund__2", 1): 0.0,
-    }
+    rewards = {"refund__0": 0.0, "refund__1": 1.0, "refund__2": 0.0}
+    runs = tuple(RunSummary(name, 1, cluster="orders/refund") for name in rewards)
+    assert source.summaries() == runs
+    scores = {run.key: run.scores.get("reward") for run in source.fields()}
+    assert scores == {(name, 1): reward for name, reward in rewards.items()}
     run, raw = source.read("refund__1", 1, with_raw=True)
     assert (run.metadata["task_name"], run.metadata["session_id"]) == ("refund", "s1")
     assert raw["session_id"] == "s1"
@@ -530,21 +509,18 @@ def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
     # Of the folder above, and of a trial, the runs go by the same names.
     assert open_sources([job.parent]).summaries() == source.summaries()
     one = open_sources([job / "refund__2"])
-    assert one.summaries() == (RunSummary("refund__2", 1, cluster="orders/refund"),)
+    assert one.summaries() == runs[2:]
     (fields,) = one.fields()
     assert (fields.key, fields.scores) == (("refund__2", 1), {"reward": 0.0})
 
 
-def test_a_trial_that_has_no_result_yet_is_a_run_without_scores(tmp_path: Path) -> None:
+def test_a_trial_that_has_no_result_yet_or_steps_that_are_named_gives_runs(tmp_path: Path) -> None:
     trial = write_trial(tmp_path, "refund__0", trajectory(*HELLO))
     (trial / "result.json").unlink()
     source = open_sources([trial])
     assert [(run.key, run.scores) for run in source.fields()] == [(("refund__0", 1), {})]
     assert source.read("refund__0", 1)[0].messages
     assert not source.notices()
-
-
-def test_the_steps_of_a_trial_are_runs_where_they_are_named(tmp_path: Path) -> None:
     trial = write_trial(tmp_path, "both__1", None, step_results=[{"step_name": "build"}])
     assert "agent/trajectory.json: cannot be read" in refusal(trial)
     file = write(trial / "steps/build/agent/trajectory.json", trajectory(*HELLO, session_id="s"))
@@ -571,16 +547,10 @@ def test_a_trial_that_is_broken_is_refused_with_its_file(
     assert f"refund__1/{file}" in notice
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"version": 2, "eval": {}, "input": "{\\"schema_version\\": \\"ATIF-v1.7\\"}"}',
-        '{"a": "\\"steps\\": [{\\"step_id\\": 1"}',
-        "",
-    ],
-)
-def test_other_files_are_not_taken_for_trajectories(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(text, encoding="utf-8")
-    for other in (path, tmp_path / "missing.json", tmp_path):
-        assert not is_trajectory(Head(other))
+def test_other_files_are_not_taken_for_trajectories(tmp_path: Path) -> None:
+    log = '{"version": 2, "eval": {}, "input": "{\\"schema_version\\": \\"ATIF-v1.7\\"}"}'
+    files = [tmp_path / "missing.json", tmp_path]
+    for number, text in enumerate((log, '{"a": "\\"steps\\": [{\\"step_id\\": 1"}', "")):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(text, encoding="utf-8")
+    assert not any(is_trajectory(Head(path)) for path in files)
