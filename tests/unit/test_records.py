@@ -210,7 +210,8 @@ def test_failed_write_takes_its_half_line_back(
     a, b, c = (stored_line(make_case(make_spec(run)), NO_SECRETS) for run in "abc")
     spool.add(a)
 
-    whole, left = spool._file, [10, 0]
+    whole: Any = spool._file
+    left = [10, 0]
 
     def write(data: Any) -> int:
         if not left[0]:

@@ -27,7 +27,7 @@ def written(folder: Path, text: str, name: str = "rubric.yml") -> Path:
 
 
 def problems_of(
-    folder: Path, text: str, name: str = "rubric.yml", scale: Any = "binary"
+    folder: Path, text: str, name: str = "rubric.yml", *, scale: Any = "binary"
 ) -> Sequence[Problem]:
     path = written(folder, text, name)
     try:
@@ -37,8 +37,8 @@ def problems_of(
     return suite_rubrics(document, str(path), (), scale)[-1]
 
 
-def only_problem(*said: Any, scale: Any = None) -> Problem:
-    [problem] = problems_of(*said, scale=scale)
+def only_problem(folder: Path, *said: str, scale: Any = None) -> Problem:
+    [problem] = problems_of(folder, *said, scale=scale)
     return problem
 
 

@@ -446,7 +446,7 @@ def test_what_is_beside_the_steps_is_metadata(tmp_path: Path) -> None:
 def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path) -> None:
     both = trajectory(*HELLO, session_id="s", trajectory_id="t")
     files = {"one.json": trajectory(*HELLO), "two/trajectory.json": trajectory(*HELLO)}
-    runs = []
+    runs: list[RunSummary] = []
     for name, value in {**files, "b.json": both}.items():
         runs += open_source(write(tmp_path / name, value)).summaries()
     assert [run.run_id for run in runs] == ["one", "two", "t"]
