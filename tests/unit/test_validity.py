@@ -27,7 +27,7 @@ ROWS: list[tuple[Any, ...]] = [
     ("wide", gate.Suite(10, 2, 100), "again", gate.unchanged, 0.1, 1, 1),
     ("probe", gate.Suite(10, 3, probed=20), "changed", OF_PROBE, 0.05, 1, 1),
 ]
-CELLS = [gate.Cell(*row, (None, None)) for row in ROWS]
+CELLS = [gate.Cell(*(*row, (None, None))) for row in ROWS]
 
 
 def results_of(session: gate.Session, scores: gate.Scores) -> list[CaseResult]:
