@@ -28,7 +28,6 @@ from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.text import counted, name_problem
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.people.decisions import (
-    CallEdit,
     Decision,
     DecisionStore,
     TurnEdit,
@@ -285,15 +284,8 @@ class ReviewBoard(Board):
             label = None if is_same else entry.case.scale.said(expected)
             return self._keep(entry, decision, action="edited", expected=label)
 
-    def edit_turn(
-        self,
-        key: str,
-        digest: str,
-        index: int,
-        content: str | None,
-        calls: tuple[CallEdit, ...] = (),
-    ) -> Reviewed:
-        """Give an assistant turn another text, and other calls; None goes back to what was made."""
+    def edit_turn(self, key: str, digest: str, index: int, content: str | None) -> Reviewed:
+        """Give an assistant turn another text; None goes back to what was made."""
         with self._lock:
             entry, decision = self._to_decide(key, digest)
             messages = entry.case.messages
@@ -307,12 +299,10 @@ class ReviewBoard(Board):
             edited_turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
-            unchanged = content == text and not calls
-            if content is None or (unchanged and index not in edited_turns):
+            if content is None or (content == text and index not in edited_turns):
                 edited_turns.pop(index, None)
             else:
-                edited = TurnEdit(message_index=index, content=content, calls=calls)
-                edited_turns[index] = edited
+                edited_turns[index] = TurnEdit(message_index=index, content=content)
             in_order = tuple(turn for _, turn in sorted(edited_turns.items()))
             return self._keep(entry, decision, action="edited", turns=in_order)
 

@@ -11,15 +11,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.cases import Case, CaseSpec, Edit, Message
-from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.documents import Json, parsed_lines
+from pytest_jrh.core.cases import Case, CaseSpec, Edit, Message, Transcript
+from pytest_jrh.core.documents import parsed_lines
 from pytest_jrh.core.files import append_line, encoded
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.scales import Said, coded
-from pytest_jrh.core.transcript import message_text, replace_text, storable, without_reasoning
+from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.store.records import BY_HAND
 
 
@@ -48,22 +46,11 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
-class CallEdit(StrictModel):
-    """One call as a person left it; `result` is None for a call without one."""
-
-    tool: str
-    arguments: Json
-    result: str | None = None
-
-
 class TurnEdit(StrictModel):
-    """One assistant turn with the text that a person gave it, and all its calls in order where they
-    may be edited.
-    """
+    """One assistant turn with the text that a person gave it."""
 
     message_index: int
     content: str
-    calls: tuple[CallEdit, ...] = ()
 
 
 class Decision(StrictModel):
@@ -142,28 +129,19 @@ def with_edits(case: Case, decision: Decision) -> Case:
     Each changed turn becomes an `Edit` of the outcome, so that every report shows it.
     """
     messages, edits = case.messages, case.outcome.edits
-    are_acts = holds_acts(case)
     for turn in decision.turns:
-        index, dropped = turn.message_index, 0
+        index = turn.message_index
         if not is_editable(messages, index):
             continue
-        # What a case of words stores of its edits cannot hold calls.
-        changed = _with_calls(messages, index, turn.calls if are_acts else ())
-        are_calls = changed != list(messages)
         original, edited = message_text(messages[index]), turn.content
-        if original != edited:
-            changed[index], dropped = replace_text(changed[index], edited)
-        elif are_calls:
-            # Its reasoning belongs to the calls that went.
-            changed[index], dropped = without_reasoning(changed[index])
-        else:
+        if original == edited:
             continue
-        end = len(messages) - shared_ends(messages, changed)[1]
-        before, after = messages[index:end], tuple(changed[index:end])
-        if are_calls:
-            original, edited = acts_text(before), acts_text(after)
-        if not are_acts:
-            before = after = ()
+        changed = list(messages)
+        changed[index], dropped = replace_text(messages[index], edited)
+        before: Transcript = ()
+        after: Transcript = ()
+        if holds_acts(case):
+            before, after = (messages[index],), (changed[index],)
         by_hand = Edit(
             message_index=index,
             message_id=str(messages[index].get("id") or index),
@@ -175,7 +153,7 @@ def with_edits(case: Case, decision: Decision) -> Case:
             editor_raw_response="",
             summary_snapshot="",
             dropped_reasoning=dropped,
-            kind="call" if are_calls else "say",
+            kind="say",
             before=before,
             after=after,
         )
@@ -187,29 +165,8 @@ def with_edits(case: Case, decision: Decision) -> Case:
     return case
 
 
-def _with_calls(
-    messages: Sequence[Message], index: int, calls: Sequence[CallEdit]
-) -> list[Message]:
-    """The transcript with the calls of a turn, and their results, as a person left them."""
-    changed = list(messages)
-    for act, call in zip(calls_of_turn(messages, index), calls, strict=False):
-        if (call.tool, call.arguments) != (act.name, act.call.get("arguments")):
-            new_call = with_arguments(act.call, call.arguments)
-            tool_calls = list(changed[index]["tool_calls"])
-            tool_calls[act.number] = {**new_call, "function": call.tool}
-            changed[index] = {**changed[index], "tool_calls": tool_calls}
-        for position in act.results[:1]:
-            result = messages[position]
-            if call.result not in (None, message_text(result)):
-                result, _ = replace_text(result, str(call.result))
-            if result.get("function") == act.name:
-                result = {**result, "function": call.tool}
-            changed[position] = result
-    return changed
-
-
 def holds_acts(case: Case) -> bool:
-    """Whether a case was made with edits of acts, so that people may edit its calls, too."""
+    """Whether a case was made with edits of acts."""
     return any(edit.is_splice for edit in case.outcome.edits)
 
 

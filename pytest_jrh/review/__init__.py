@@ -8,34 +8,29 @@ of a case.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator
-
-from pytest_jrh.cases.acts import acts_of, calls_of_turn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
-from pytest_jrh.core.cases import Case, Message
+from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import Json, as_text, listed, parsed, read_text
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.documents import Json, as_text, listed, read_text
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import NO_SUCH
 from pytest_jrh.core.text import one_line, same_lines, shortened, visible
-from pytest_jrh.core.transcript import brief, message_text
+from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import LATE, Assigned, LabelBoard, ReviewBoard, Reviewed
-from pytest_jrh.people.decisions import CallEdit, StrictModel, holds_acts, is_editable
+from pytest_jrh.people.decisions import StrictModel, is_editable
 from pytest_jrh.people.labels import Disputes, LabelRow, PersonLabel, label_word
 from pytest_jrh.reports.case_facts import Voice
 from pytest_jrh.reports.page import (
@@ -214,18 +209,9 @@ class _Decision(StrictModel):
     note: str = ""
 
 
-def _arguments(text: object) -> Any:
-    return parsed(str(text))
-
-
-class _CallText(CallEdit):
-    arguments: Annotated[Json, BeforeValidator(_arguments)]
-
-
 class _TurnText(StrictModel):
     digest: str
     content: str | None
-    calls: tuple[_CallText, ...] = ()
 
 
 class _Expected(StrictModel):
@@ -294,28 +280,21 @@ class Deciding:
         return printable(ReviewedCases([reviewed], self._people).body(reviewed.entry.case_id))
 
     def _turn(self, key: str, index: int) -> object:
-        """A turn to be edited: its text and calls, and those before all edits."""
+        """A turn to be edited: its text, and that before all edits."""
         case = self.board.get(key).case
         if not is_editable(case.messages, index):
             raise LookupError(index)
-        edited = before = _turn_texts(case, case.messages, index)
+        text = before = message_text(case.messages[index])
         for pair in turn_pairs(case.run.messages, case.messages):
             if pair.new == index and pair.old is not None:
-                before = _turn_texts(case, case.run.messages, pair.old)
-        return {**edited, "before": before}
+                before = message_text(case.run.messages[pair.old])
+        return {"text": text, "before": before}
 
     def _decide(self, **decision: Any) -> object:
         return self._row(self.board.decide(**decision))
 
-    def _edit(self, calls: tuple[CallEdit, ...], **turn: Any) -> object:
-        tools: set[str] = set()
-        for reviewed in self.board.changes()[1]:
-            messages = (*reviewed.case.run.messages, *reviewed.case.messages)
-            tools.update(act.name for act in acts_of(messages))
-        for call in calls:
-            if call.tool not in tools:
-                raise InputError(f"no run calls a tool {brief(call.tool)}", key="tool")
-        return self._row(self.board.edit_turn(calls=calls, **turn))
+    def _edit(self, **turn: Any) -> object:
+        return self._row(self.board.edit_turn(**turn))
 
     def _label(self, **expected: Any) -> object:
         return self._row(self.board.set_label(**expected))
@@ -335,16 +314,6 @@ class Deciding:
     def _revert_template(self, key: int) -> object:
         self._templates[key].override.unlink(missing_ok=True)
         return {}
-
-
-def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> Json:
-    """What people may edit of a turn of a case, or of its run; arguments as JSON."""
-    calls = []
-    for act in calls_of_turn(messages, index) if holds_acts(case) else ():
-        arguments = json.dumps(act.call.get("arguments"), ensure_ascii=False, indent=2)
-        result = message_text(messages[act.results[0]]) if act.results else None
-        calls.append({"tool": act.name, "arguments": arguments, "result": result})
-    return {"text": message_text(messages[index]), "calls": calls}
 
 
 @frozen

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.cases import Case, Skip, Verification
+from pytest_jrh.core.cases import Skip, Verification
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.transcript import message_text
@@ -27,7 +27,7 @@ from tests.browser.steps import (
     wait_open,
     wait_saved,
 )
-from tests.support.made_cases import HOSTILE_CALL, called, hostile_act_case, make_act_case
+from tests.support.made_cases import hostile_act_case
 from tests.support.reviews import as_reviewed
 
 DRAFT = "Plan with care.\n{{ rubric_instructions }}\n{{ assistant_transcript }}\n"
@@ -126,96 +126,6 @@ def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:
     page.keyboard.press("a")
     wait_decided(page, session, [("edited", "nothing was paid")])
     assert as_reviewed(session.board, made_case(0)).expected == 0
-
-
-def act_case_with_invisible_text() -> Case:
-    """A case of calls, of which an argument and a result have what a text field would change."""
-    case = make_act_case()
-    messages = list(case.outcome.messages)
-    arguments = {**messages[1]["tool_calls"][0]["arguments"], "toString": "\u202ea\rb"}
-    messages[1] = called(messages[1], arguments)
-    messages[2] = {**messages[2], "content": "refunded\r\n96.0"}
-    return replace(case, outcome=replace(case.outcome, messages=tuple(messages)), verified=True)
-
-
-def test_a_call_is_edited_by_keyboard_alone_and_the_rest_stays_as_it_was(
-    sessions: Sessions,
-) -> None:
-    case = act_case_with_invisible_text()
-    session = sessions.start()
-    session.board.add(case)
-    page = opened(sessions, session)
-    assert page.locator("#turns .flag").all_inner_texts().count("left out") == 2
-    page.keyboard.press("e")
-    arguments = page.locator(".editor [aria-label='arguments of refund']")
-    arguments.wait_for()
-    assert '"toString": "\\u202ea\\rb"' in page.inner_text(".editor .text")
-    # The words come first; tool, arguments and result of the call are behind them.
-    for label in ("tool of refund", "arguments of refund"):
-        page.keyboard.press("Tab")
-        wait_for(page, "document.activeElement.ariaLabel", label)
-    typed = arguments.input_value()
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text(typed.replace("96.0", "76.0 euros"))
-    page.keyboard.press("Control+Enter")
-    # A mistake stands at its field, and what was typed stays.
-    page.wait_for_selector("#edit-problem:has-text('is not valid JSON')")
-    assert "76.0 euros" in arguments.input_value()
-    assert arguments.get_attribute("aria-invalid") == "true"
-    wait_for(page, "document.activeElement.ariaLabel", "arguments of refund")
-    # The browser says that the server refused; what else it complains about fails the test.
-    assert all("422" in text for text in sessions.complaints)
-    sessions.complaints.clear()
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text(typed.replace("96.0", "76.0"))
-    changes = page.locator(".editor p:has-text('arguments of refund:')")
-    assert "76" in "".join(changes.locator("ins").all_inner_texts())
-    assert "56" in "".join(changes.locator("del").all_inner_texts())
-    page.keyboard.press("Control+Enter")
-    wait_saved(page)
-    wait_decisions(page, "edited")
-    after = session.board.changes()[1][0].case
-    as_made = case.messages[1]["tool_calls"][0]["arguments"]
-    assert after.messages[1]["tool_calls"][0]["arguments"] == {**as_made, "amount": 76.0}
-    assert after.messages[2]["content"] == "refunded\r\n96.0"
-
-
-def test_a_hostile_call_is_text_in_the_editor_and_stays_as_it_is(
-    sessions: Sessions,
-) -> None:
-    case = hostile_act_case(2_000)
-    messages = list(case.messages)
-    messages[1] = called(messages[1], {HOSTILE_CALL: [HOSTILE_CALL]})
-    session = sessions.start()
-    session.board.add(replace(case, outcome=replace(case.outcome, messages=tuple(messages))))
-    page = opened(sessions, session)
-    page.click("[aria-label='Edit turn 1']")
-    tool = page.locator(".editor [aria-label^='tool of']")
-    tool.wait_for()
-    assert tool.input_value().startswith("<script>window.ran=1</script>")
-    assert page.locator(".editor :is(script, img)").count() == 0
-    assert page.evaluate("window.ran") is None
-    tool.fill("refnud")
-    page.keyboard.press("Control+Enter")
-    page.wait_for_selector("#edit-problem:has-text(\"no run calls a tool 'refnud'\")")
-    assert tool.get_attribute("aria-invalid") == "true"
-    assert all("409" in text for text in sessions.complaints)
-    sessions.complaints.clear()
-    # The result alone: what of the call nobody typed into stays.
-    page.keyboard.press("Escape")
-    wait_saved(page)
-    page.click("[aria-label='Edit turn 1']")
-    page.locator(".editor [aria-label^='result of']").fill(
-        "</textarea><script>window.ran=3</script>"
-    )
-    page.keyboard.press("Control+Enter")
-    wait_saved(page)
-    wait_decisions(page, "edited")
-    [reviewed] = session.board.changes()[1]
-    after = reviewed.case
-    assert after.messages[1] == reviewed.entry.case.messages[1]
-    assert after.messages[2]["content"] == "</textarea><script>window.ran=3</script>"
-    assert page.evaluate("window.ran") is None
 
 
 def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(

@@ -162,44 +162,6 @@ def test_a_hostile_case_is_text_in_json_and_writes_nothing_outside(page: Page) -
     assert not list(page.folder.parent.glob("x*"))
 
 
-def test_a_call_is_edited_as_json_and_mistakes_say_in_what(page: Page) -> None:
-    page.board.add(make_act_case())
-    words, row = page.rows
-    assert page.client.get(f"/cases/{words['key']}/turns/2").json()["calls"] == []
-    case = f"/cases/{row['key']}"
-    turn = page.client.get(f"{case}/turns/1").json()
-    [call], [before] = turn["calls"], turn["before"]["calls"]
-    assert (call["tool"], call["result"]) == ("refund", '{"refunded": 96.0, "reference": "R-1"}')
-    assert '"amount": 96.0' in call["arguments"]
-    assert '"amount": 56.0' in before["arguments"]
-
-    def edit(**typed: Any) -> httpx.Response:
-        calls = [{**call, **typed}]
-        return page.post(f"{case}/turns/1", digest=row["digest"], content="", calls=calls)
-
-    for typed, status, mistake in (
-        ({"arguments": '{"sku": 1, "sku": 2}'}, 422, "arguments: Value error, is not valid JSON"),
-        ({"arguments": '{"a":' + "[" * 90_000}, 422, "nested more than 100 levels deep"),
-        ({"arguments": '{"a":' + "[" * 150 + "]" * 150 + "}"}, 422, "nested more than 100 levels"),
-        ({"arguments": '{"amount": NaN}'}, 422, "not valid JSON"),
-        ({"arguments": "[76.0]"}, 422, "arguments: Input should be an object"),
-        ({"arguments": {"amount": 76.0}}, 422, "arguments"),
-        ({"tool": "refnud\x1b"}, 409, "tool: no run calls a tool 'refnud\\x1b'"),
-    ):
-        answer = edit(**typed)
-        assert answer.status_code == status, answer.text
-        assert mistake in answer.json()["error"]
-    assert page.rows[1]["action"] == ""
-    # A tool of the run that the case itself does not call any more.
-    typed = {"tool": "verify", "arguments": '{"amount": 76.0}', "result": "none"}
-    assert edit(**typed).json()["action"] == "edited"
-    [now] = page.client.get(f"{case}/turns/1").json()["calls"]
-    assert now == {**typed, "arguments": '{\n  "amount": 76.0\n}'}
-    # Without the decision it is as it was made.
-    page.post(f"{case}/turns/1", digest=row["digest"], content=None)
-    assert page.client.get(f"{case}/turns/1").json() == turn
-
-
 @pytest.mark.parametrize(
     ("address", "body", "status"),
     [

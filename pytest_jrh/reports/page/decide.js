@@ -107,10 +107,10 @@ async function undo() {
   if (after && view.row?.key === row.key) await open(after);
 }
 
-// ---- Editing a turn: its text, its calls and their results
+// ---- Editing the text of a turn
 
 let editing = null;
-const isTyping = () => editing !== null && editing.fields.some(({ input, kept }) => input.value !== kept);
+const isTyping = () => editing !== null && editing.input.value !== editing.kept;
 look.mayLeave = () => {
   if (isTyping()) toast("Save or cancel the text that you are editing first.");
   return !isTyping();
@@ -131,32 +131,20 @@ async function edit(index) {
   if (editing) showTurns();
   toTurn(index);
   openEditor(row, index, turn);
-  editing.fields[0].input.focus({ preventScroll: true });
+  editing.input.focus({ preventScroll: true });
 }
 
-function openEditor(row, index, { text, calls, before }) {
-  const fields = [];
-  const field = (label, value, was, place) => {
-    const input = make("textarea", { id: `edit-${fields.length}`, "aria-label": visible(label), dir: "auto", autocomplete: "off" });
-    input.value = value;
-    input.rows = Math.min(20, Math.max(1, value.split("\n").length + value.length / 70));
-    // A browser keeps line ends in its own way: what nobody typed into is sent as it was.
-    const kept = input.value;
-    fields.push({ label: visible(label), input, kept, was, text: () => (input.value === kept ? value : input.value), ...place });
-  };
+function openEditor(row, index, { text, before }) {
   const { part } = body.turns.find((turn) => turn.index === index);
-  field(part || `What the assistant says in [${index}]`, text, before.text, {});
-  calls.forEach((call, number) => {
-    for (const [part, value] of Object.entries(call)) {
-      if (value !== null) field(`${part} of ${call.tool}`, value, before.calls[number]?.[part] ?? "", { number, part });
-    }
-  });
-  const labels = fields.map(({ label, input }) => make("label", { for: input.id }, make("span", {}, label), input));
+  const label = part || `What the assistant says in [${index}]`;
+  const input = make("textarea", { id: "edit-0", "aria-label": label, dir: "auto", autocomplete: "off" });
+  input.value = text;
+  input.rows = Math.min(20, Math.max(1, text.split("\n").length + text.length / 70));
+  // A browser keeps line ends in its own way: what nobody typed into is sent as it was.
+  const kept = input.value;
+  const typed = () => (input.value === kept ? text : input.value);
   const preview = make("div", { class: "text" }), problem = make("p", { class: "problem", role: "alert", id: "edit-problem" });
-  const compare = () => preview.replaceChildren(...fields.flatMap(({ label, was, text, part }) => {
-    if (part && was === text()) return [];
-    return [make("p", { dir: "auto" }, part ? `${label}: ` : null, marked(differences(visible(was), visible(text()))))];
-  }));
+  const compare = () => preview.replaceChildren(make("p", { dir: "auto" }, marked(differences(visible(before), visible(typed())))));
   const submit = (event) => {
     event.preventDefault();
     inTurn(save)();
@@ -171,29 +159,25 @@ function openEditor(row, index, { text, calls, before }) {
   const isByPerson = body.turns.some((other) => other.index === index && other.state === "edited by a person");
   const steps = [make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", ["Cancel", make("kbd", {}, "Esc")], inTurn(cancel))];
   if (isByPerson) steps.push(button("asMade", "As made", inTurn(() => send({ content: null }))));
-  editing = { row, index, calls, fields, problem };
+  editing = { row, index, input, kept, typed, problem };
   compare();
   $(`turn-${index}`).querySelector(".said").replaceChildren(make("form", { class: "editor", input: compare, submit, keydown },
-    labels, make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" }, steps)));
+    make("label", { for: input.id }, make("span", {}, label), input), make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" }, steps)));
 }
 
 async function save() {
   if (!isTyping()) return cancel();
-  const [words, ...others] = editing.fields;
-  const calls = editing.calls.map((call) => ({ ...call }));
-  for (const { number, part, text } of others) calls[number][part] = text();
-  await send({ content: words.text(), calls });
+  await send({ content: editing.typed() });
 }
 
 // Sends what was typed; what is refused stands at its field, and nothing that was typed is lost.
 async function send(change) {
-  const { row, index, fields, problem } = editing;
+  const { row, index, input, problem } = editing;
   const after = await tell(row, `turns/${index}`, change, ({ error }) => {
     problem.textContent = `Nothing was saved. ${error}`;
-    const refused = fields.find(({ part, input, kept }) => part && input.value !== kept && error.includes(part)) ?? fields[0];
-    for (const { input } of fields) input.setAttribute("aria-invalid", String(input === refused.input));
-    refused.input.setAttribute("aria-describedby", problem.id);
-    refused.input.focus();
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-describedby", problem.id);
+    input.focus();
   });
   if (!after) return;
   editing = null;
