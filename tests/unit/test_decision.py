@@ -136,13 +136,12 @@ def relabelled(results: Iterable[CaseResult], lost: int) -> list[CaseResult]:
 class Row(NamedTuple):
     """What is decided of cases now and before, and what has to be said."""
 
-    name: str
-    now: list[CaseResult]
-    before: list[CaseResult] | None
-    rules: dict[str, Any]
     headline: str
-    beside: tuple[str, ...] = ()
-    held: dict[str, Any] = {}  # noqa: RUF012 - a default that nobody changes
+    now: list[CaseResult]
+    before: list[CaseResult] | None = None
+    rules: dict[str, Any] = {}  # noqa: RUF012 - a default that nobody changes
+    held: dict[str, Any] = {}  # noqa: RUF012
+    beside: str = ""
 
 
 GOOD = cases("." * 24, "." * 24)
@@ -153,345 +152,246 @@ NO_MODEL = {"asked": {"": Asked(is_certain=True)}}
 PROBES = {"probes": {LAYOUT: {"max_rate": 0.05}}}
 FAIL = [
     Row(
-        "a model gives no answer",
+        "1 case has no verdict (1 model_error)",
         cases("!" + "." * 23, "." * 24),
         GOOD,
-        {"min_recall": 0.5},
-        "1 case has no verdict (1 model_error)",
+        rules={"min_recall": 0.5},
     ),
+    Row("1 case has no verdict (1 never reported)", GOOD[1:], held={"scope": scope_of(GOOD)}),
+    Row("nothing was judged (4 no_case)", cases("--", "--"), rules={"min_recall": 0.5}),
+    Row("nothing could be compared with the baseline: it has no case of this suite", GOOD, []),
     Row(
-        "a case is never reported",
-        GOOD[1:],
-        None,
-        {},
-        "1 case has no verdict (1 never reported)",
-        held={"scope": scope_of(GOOD)},
-    ),
-    Row(
-        "nothing is judged",
-        cases("--", "--"),
-        None,
-        {"min_recall": 0.5},
-        "nothing was judged (4 no_case)",
-    ),
-    Row(
-        "the baseline is another suite's",
-        GOOD,
-        [],
-        {},
-        "nothing could be compared with the baseline: it has no case of this suite",
-    ),
-    Row(
-        "violations are missed",
+        "the judge misses 6 of 24 violations that it found before",
         LAXER,
         GOOD,
-        {},
-        "the judge misses 6 of 24 violations that it found before",
-        ("a judge that is neither better nor worse would lose as much in 2 of 100",),
+        beside="a judge that is neither better nor worse would lose as much in 2 of 100",
     ),
     Row(
-        "false alarms are raised",
+        "the judge raises 9 new false alarms on 24 cases that it passed before",
         cases("." * 24, "x" * 9 + "." * 15),
         GOOD,
-        {},
-        "the judge raises 9 new false alarms on 24 cases that it passed before",
-        ("a judge that is neither better nor worse would lose as much in fewer than 1 of 100",),
+        beside="a judge that is neither better nor worse would lose as much in fewer than 1 of 100",
     ),
     Row(
-        "one rubric of three is lost by twice as much",
+        "the judge is newly wrong on 12 of 60 of sold",
         [*runs_of(30), *cases("x" * 12 + "." * 48, rubric_id="sold")],
         [*runs_of(30), *cases("." * 60, rubric_id="sold")],
-        {"max_drop": 0.09},
-        "the judge is newly wrong on 12 of 60 of sold",
+        rules={"max_drop": 0.09},
     ),
     Row(
-        "scores on a scale are further off",
+        "the judge is off by 0.67 levels on average, before by 0.00",
         levels("111111110000" * 2),
         levels("0" * 24),
-        {},
-        "the judge is off by 0.67 levels on average, before by 0.00",
         held={"scales": SCALES},
     ),
     Row(
-        "another judge, by whole runs",
+        "the judge misses 18 of 72 violations that it found before",
         runs_of(24, wrong=range(6)),
         runs_of(24),
-        {},
-        "the judge misses 18 of 72 violations that it found before",
-        ("another model that is as good would lose as much in 2 of 100 (24 clusters exchanged)",),
         held=OTHER_MODEL,
+        beside="model that is as good would lose as much in 2 of 100 (24 clusters exchanged)",
     ),
     Row(
-        "min_recall",
-        LAXER,
-        None,
-        {"min_recall": 0.9},
         "the judge misses 6 of 24 violations; min_recall 90% allows 2",
+        LAXER,
+        rules={"min_recall": 0.9},
     ),
     Row(
-        "max_false_alarms",
-        cases("." * 24, "x" * 6 + "." * 18),
-        None,
-        {"max_false_alarms": 0.1},
         "the judge raises 6 false alarms on 24 satisfied cases; max_false_alarms 10% allows 2",
+        cases("." * 24, "x" * 6 + "." * 18),
+        rules={"max_false_alarms": 0.1},
     ),
     Row(
-        "min_accuracy, although nothing was lost",
-        LAXER,
-        LAXER,
-        {"min_accuracy": 0.9},
         "the judge is wrong on 6 of 48 cases; min_accuracy 90% allows 4",
+        LAXER,
+        LAXER,
+        rules={"min_accuracy": 0.9},
     ),
     Row(
-        "max_error",
-        levels("110000" * 4),
-        None,
-        {"max_error": 0.3},
         "the judge is off by 0.33 levels on average; max_error allows 0.3",
+        levels("110000" * 4),
+        rules={"max_error": 0.3},
     ),
     Row(
-        "a limit of what has no case",
-        cases("." * 24),
-        None,
-        {"max_false_alarms": 0.1},
         "max_false_alarms of the judge is not known: no verdict was given",
+        cases("." * 24),
+        rules={"max_false_alarms": 0.1},
     ),
     Row(
-        "nothing decides, and a case is wrong",
-        cases("x" * 12, "x" + "." * 11),
-        None,
-        {},
         "judge words misses 12 of 12 violations and raises 1 false alarm on 12 satisfied cases",
+        cases("x" * 12, "x" + "." * 11),
         held={"subjects": {"": "judge words"}},
     ),
     Row(
-        "a probe turns verdicts",
-        [*judged(right), *derived(["json_layout"])],
-        None,
-        PROBES,
         f"{LAYOUT} turns 10 of 20 verdicts; max_rate 5% allows 1",
+        [*judged(right), *derived(["json_layout"])],
+        rules=PROBES,
     ),
-    Row("a probe has no verdict", judged(right), None, PROBES, f"{LAYOUT} has no verdict"),
+    Row(f"{LAYOUT} has no verdict", judged(right), rules=PROBES),
     Row(
-        "two of a panel",
+        "judge j0 misses 8 of 24 violations that it found before; likewise 1 more judge",
         panel("x" * 8 + "." * 16, "x" * 9 + "." * 15, "." * 24),
         panel("." * 24, "." * 24, "." * 24),
-        {},
-        "judge j0 misses 8 of 24 violations that it found before; likewise 1 more judge",
-        ("judge j1 misses 9 of 24 violations that it found before",),
+        beside="judge j1 misses 9 of 24 violations that it found before",
     ),
 ]
 FAIL += [
     Row(
-        "new cases are wrong far more often",
+        "the judge is wrong on 10 of 10 new cases, and on 0 of 40 that were compared",
         cases("." * 20 + "x" * 5, "." * 20 + "x" * 5),
         cases("." * 20, "." * 20),
-        {},
-        "the judge is wrong on 10 of 10 new cases, and on 0 of 40 that were compared",
-        ("10 of 10 new cases are judged wrong",),
+        beside="10 of 10 new cases are judged wrong",
     ),
     Row(
-        "a new rubric has mistakes, and no limit is about them",
+        "the judge misses 2 of 22 violations, of a rubric, class or judge that the baseline does",
         [*GOOD, *cases("xx" + "." * 20, "." * 20, rubric_id="polite")],
         GOOD,
-        {"max_false_alarms": 0.5},
-        "the judge misses 2 of 22 violations, of a rubric, class or judge that the baseline does",
+        rules={"max_false_alarms": 0.5},
     ),
     Row(
-        "a limit of missed violations alone, and a false alarm",
-        cases("." * 20, "x" + "." * 19),
-        None,
-        {"min_recall": 0.5},
         "the judge raises 1 false alarm on 20 satisfied cases; no limit is about that",
+        cases("." * 20, "x" + "." * 19),
+        rules={"min_recall": 0.5},
     ),
     Row(
-        "a probe without a rule, beside a limit",
-        [*judged(right), *derived(["json_layout"])],
-        None,
-        {"min_recall": 0.5, "max_false_alarms": 0.5},
         f"the judge is turned by {LAYOUT} in 10 of 20 verdicts",
+        [*judged(right), *derived(["json_layout"])],
+        rules={"min_recall": 0.5, "max_false_alarms": 0.5},
     ),
     Row(
-        "a judge that asks no model",
+        "the judge misses 4 of 10 violations that it found before",
         cases("xxxx" + "." * 6, "." * 10),
         cases("." * 10, "." * 10),
-        {},
-        "the judge misses 4 of 10 violations that it found before",
-        ("it asks no model, so that chance has no part in it",),
         held=NO_MODEL,
+        beside="it asks no model, so that chance has no part in it",
     ),
 ]
 UNCLEAR = [
     Row(
-        "repeats turn, majorities do not",
-        cases("1" * 24, "0" * 24),
-        cases("0" * 24, "0" * 24),
-        {},
         "the judge is wrong in 24 of 72 verdicts (before 0) on violated cases; a judge that is "
         "neither better nor worse would lose as much in fewer than 1 of 100",
+        cases("1" * 24, "0" * 24),
+        cases("0" * 24, "0" * 24),
     ),
     Row(
-        "two of four violations among forty cases",
-        cases("xx..", "." * 36),
-        cases("....", "." * 36),
-        {},
         "the judge misses 2 of 4 violations that it found before; a judge that is neither better "
         "nor worse would lose as much in 25 of 100",
+        cases("xx..", "." * 36),
+        cases("....", "." * 36),
     ),
     Row(
-        "a rubric may be worse, and nothing else",
-        [*runs_of(12), *cases("xxx" + "." * 21, rubric_id="sold")],
-        [*runs_of(12), *cases("." * 24, rubric_id="sold")],
-        {"max_drop": 0.05},
         "the judge is newly wrong on 3 of 24 of sold; a judge that is neither better nor worse "
         "would lose as much in 12 of 100 (where equal losses count by half, which decides, in 6.2)",
+        [*runs_of(12), *cases("xxx" + "." * 21, rubric_id="sold")],
+        [*runs_of(12), *cases("." * 24, rubric_id="sold")],
+        rules={"max_drop": 0.05},
     ),
     Row(
-        "new cases are wrong a little more often",
+        "the judge is wrong on 2 of 6 new cases, and on 2 of 40 that were compared",
         cases("." * 18 + "xxxx....", "." * 20),
         cases("." * 18 + "xx", "." * 20),
-        {},
-        "the judge is wrong on 2 of 6 new cases, and on 2 of 40 that were compared",
     ),
     Row(
-        "a probe without a rule turns one verdict",
-        [*judged(right), *derived(["a"], variants="abcdefghijklmnopqrst")],
-        None,
-        {"min_recall": 0.5, "max_false_alarms": 0.5},
         f"the judge is turned by {LAYOUT} in 1 of 20 verdicts, which its flicker may explain",
+        [*judged(right), *derived(["a"], variants="abcdefghijklmnopqrst")],
+        rules={"min_recall": 0.5, "max_false_alarms": 0.5},
     ),
     Row(
-        "another judge on four runs cannot fail",
+        "the judge misses 12 of 12 violations that it found before; another model that is as good",
         runs_of(4, wrong=range(4)),
         runs_of(4),
-        {"max_drop": 0.05},
-        "the judge misses 12 of 12 violations that it found before; another model that is as good",
+        rules={"max_drop": 0.05},
         held=OTHER_MODEL,
     ),
     Row(
-        "proof of a limit",
-        GOOD,
-        None,
-        {"proof": True, "min_recall": 0.9},
         "the judge misses 0 of 24 violations; min_recall 90% allows 2, and other cases are not",
+        GOOD,
+        rules={"proof": True, "min_recall": 0.9},
     ),
     Row(
-        "a limit that flicker breaks",
-        cases("2" + "1" * 23, "0" * 24),
-        None,
-        {"min_recall": 1},
         "the judge misses 1 of 24 violations; min_recall 100% allows 0, which its flicker alone ",
+        cases("2" + "1" * 23, "0" * 24),
+        rules={"min_recall": 1},
     ),
     Row(
-        "what both have alone",
+        "44 of 48 cases compared: 4 left the suite, only what both have",
         GOOD[4:],
         GOOD,
-        {},
-        "44 of 48 cases compared: 4 left the suite, only what both have",
         held={"common": True},
     ),
     Row(
-        "a judge that says the opposite",
-        cases("x" * 12, "x" * 12),
-        cases("x" * 12, "x" * 12),
-        {},
         "the judge says the opposite of the labels: 1 may mean the other thing; turn it",
+        cases("x" * 12, "x" * 12),
+        cases("x" * 12, "x" * 12),
         held={"turning": "turn it"},
     ),
     Row(
-        "a conftest skips cases, and limits alone decide",
-        GOOD[6:],
-        None,
-        {"min_recall": 0.9},
         "42 of 48 cases judged: 6 skipped",
+        GOOD[6:],
+        rules={"min_recall": 0.9},
         held={"left_out": {result.case_id for result in GOOD[:6]}},
     ),
     Row(
-        "labels of one class",
-        cases("." * 30),
-        cases("." * 30),
-        {},
         "every label is 1, so that a judge that always says 1 is right",
+        cases("." * 30),
+        cases("." * 30),
     ),
 ]
 PASS = [
     Row(
-        "nothing has changed",
-        GOOD,
-        GOOD,
-        {},
         "the judge is as good as before on 48 cases (24 violations): up to 12 points less recall "
         "and 12 points more false alarms could hide",
+        GOOD,
+        GOOD,
     ),
     Row(
-        "lost within what is allowed",
-        cases("x" * 6 + "." * 294, "." * 300),
-        cases("." * 300, "." * 300),
-        {},
         "the judge misses 6 of 300 violations that it found before: 2 points in all, where 5 "
         "points may be lost",
+        cases("x" * 6 + "." * 294, "." * 300),
+        cases("." * 300, "." * 300),
     ),
     Row(
-        "lost by chance",
+        "the judge is not shown to be worse than before: 2 of 48 cases newly wrong",
         cases("xx" + "." * 22, "." * 24),
         cases("." * 22 + "xx", "." * 24),
-        {},
-        "the judge is not shown to be worse than before: 2 of 48 cases newly wrong",
-        ("2 the other way; of all 48 cases as many are wrong",),
+        beside="2 the other way; of all 48 cases as many are wrong",
     ),
     Row(
-        "the same verdicts are proof",
-        cases("....x", "....."),
-        cases("....x", "....."),
-        {"proof": True},
         "the judge is as good as before on 10 cases",
+        cases("....x", "....."),
+        cases("....x", "....."),
+        rules={"proof": True},
         held={"replayed": True},
     ),
     Row(
-        "proven on a hundred runs",
-        cases("." * 100, "." * 100),
-        cases("." * 100, "." * 100),
-        {"proof": True},
         "the judge is as good as before on 200 cases (100 violations): up to 3 points less recall "
         "and 3 points more false alarms could hide",
+        cases("." * 100, "." * 100),
+        cases("." * 100, "." * 100),
+        rules={"proof": True},
     ),
+    Row("the judge agrees with all 48 labels (90-100%", GOOD),
     Row(
-        "all agree, and nothing decides",
-        GOOD,
-        None,
-        {},
-        "the judge agrees with all 48 labels (90-100%",
-    ),
-    Row(
-        "people found labels wrong",
-        judged(right, runs=2),
-        None,
-        {},
         "the judge gives 8 labels, of which people found 2 wrong",
+        judged(right, runs=2),
         held={"wrong_labels": 2},
     ),
     Row(
-        "a pull request that changes the baseline",
-        GOOD,
-        GOOD,
-        {},
         "the baseline was updated here: it accepts 10 newly missed; the judge is as good as before",
+        GOOD,
+        GOOD,
         held={"changed": "it accepts 10 newly missed"},
     ),
     Row(
-        "an update accepts a loss",
+        "the baseline takes these verdicts over; this update accepts a loss: 6 cases newly wrong",
         LAXER,
         GOOD,
-        {},
-        "the baseline takes these verdicts over; this update accepts a loss: 6 cases newly wrong",
         held={"accepts": True},
     ),
     Row(
-        "a probe turns no more than chance explains",
-        [*judged(right), *derived(["a", "b"], variants="abcdefghijklmnopqrst")],
-        None,
-        PROBES,
         "the judge agrees with all 48 labels",
+        [*judged(right), *derived(["a", "b"], variants="abcdefghijklmnopqrst")],
+        rules=PROBES,
     ),
 ]
 
@@ -499,7 +399,7 @@ PASS = [
 @pytest.mark.parametrize(
     ("word", "row"),
     [
-        pytest.param(word, row, id=f"{word}, {row.name}")
+        pytest.param(word, row, id=f"{word}, {row.headline}")
         for word, rows in (("FAIL", FAIL), ("UNCLEAR", UNCLEAR), ("PASS", PASS))
         for row in rows
     ],
@@ -507,9 +407,7 @@ PASS = [
 def test_what_is_decided_and_what_is_said(word: str, row: Row) -> None:
     decision = decided(row.now, row.before, row.rules, **row.held)
     assert (decision.word, decision.headline[: len(row.headline)]) == (word, row.headline)
-    said = "\n".join(decision.beside)
-    for sentence in row.beside:
-        assert sentence in said
+    assert row.beside in "\n".join(decision.beside)
     is_about_change = {reason.kind for reason in decision.reasons} != {"useless"}
     assert decision.passed is (word == "PASS" or (word == "UNCLEAR" and not is_about_change))
     for unclear in ("pass", "fail"):
@@ -551,65 +449,58 @@ class TestItems:
         assert tolerated(case(letter), Baseline(), GateRules(min_accuracy=0.0)) is None
 
 
-class TestQuestions:
-    """What the verdicts of a judge are compared as."""
+PROMPT = JudgeLine("refunds", EARLIER, "prompt_path", ("m",), {}, True, prompt="Judge it.")
+WORDED = replace(PROMPT, judge_digest=OTHER, prompt="Judge it well.")
+HOTTER = replace(PROMPT, judge_digest=OTHER, parameters={"temperature": 1.0})
+CODE = JudgeLine("refunds", EARLIER, "python", (), {}, False)
+ASKING = replace(CODE, asks_model=True)
 
-    PROMPT = JudgeLine("refunds", EARLIER, "prompt_path", ("m",), {}, True, prompt="Judge it.")
-    CODE = JudgeLine("refunds", EARLIER, "python", (), {}, False)
 
-    def asked(self, now: JudgeLine, *lines: JudgeLine, is_random: bool = False) -> Asked:
-        results = cases("." * len(lines), "")
-        before = [
-            result_with(result, judge_digest=line.judge_digest)
-            for result, line in zip(results, lines, strict=True)
-        ]
-        baseline = update(Baseline(), before, scope_of(before), lines).baseline
-        digests = baseline.earlier_judges(baseline.cases)
-        return how_asked(now, digests, baseline, is_random=is_random)
-
-    def test_a_prompt_with_one_digest_is_asked_again(self) -> None:
-        assert self.asked(self.PROMPT, self.PROMPT, self.PROMPT) == Asked("again")
-        other = replace(self.PROMPT, judge_digest=OTHER, prompt="Judge it well.")
-        assert self.asked(other, self.PROMPT) == Asked("changed")
+@pytest.mark.parametrize(
+    ("now", "lines", "is_random", "asked"),
+    [
+        (PROMPT, [PROMPT, PROMPT], False, Asked("again")),
+        (WORDED, [PROMPT], False, Asked("changed")),
         # Some lines are of an earlier prompt.
-        assert self.asked(self.PROMPT, self.PROMPT, other) == Asked("changed")
+        (PROMPT, [PROMPT, WORDED], False, Asked("changed")),
+        (replace(WORDED, models=("n",)), [PROMPT], False, Asked("another")),
+        (HOTTER, [PROMPT], False, Asked("changed")),
+        # Code is certain where neither side asks, and is never asked again.
+        (CODE, [CODE], False, Asked("changed", is_certain=True)),
+        (CODE, [CODE], True, Asked("changed")),
+        (ASKING, [ASKING], False, Asked("changed")),
+        (CODE, [ASKING], False, Asked("changed")),
+    ],
+)
+def test_what_the_verdicts_of_a_judge_are_compared_as(
+    now: JudgeLine, lines: list[JudgeLine], is_random: bool, asked: Asked
+) -> None:
+    before = []
+    for result, line in zip(cases("." * len(lines)), lines, strict=True):
+        before.append(result_with(result, judge_digest=line.judge_digest))
+    baseline = update(Baseline(), before, scope_of(before), lines).baseline
+    digests = baseline.earlier_judges(baseline.cases)
+    assert how_asked(now, digests, baseline, is_random=is_random) == asked
 
-    def test_another_model_is_one_whatever_else_has_changed(self) -> None:
-        now = replace(self.PROMPT, judge_digest=OTHER, prompt="Judge it well.", models=("n",))
-        assert self.asked(now, self.PROMPT) == Asked("another")
-        hotter = replace(self.PROMPT, judge_digest=OTHER, parameters={"temperature": 1.0})
-        assert self.asked(hotter, self.PROMPT) == Asked("changed")
 
-    def test_code_is_certain_where_neither_side_asks_and_is_never_asked_again(self) -> None:
-        assert self.asked(self.CODE, self.CODE) == Asked("changed", is_certain=True)
-        assert self.asked(self.CODE, self.CODE, is_random=True) == Asked("changed")
-        asking = replace(self.CODE, asks_model=True)
-        assert self.asked(asking, asking) == Asked("changed")
-        assert self.asked(self.CODE, asking) == Asked("changed")
-
-
-class TestProbes:
-    """With lines in the baseline a probe is a set."""
-
-    @pytest.mark.parametrize(
-        ("before", "now", "word", "said"),
-        [
-            ("....................", "xx..................", "PASS", "newly turns 2 of 20"),
-            ("xxxxxxxxxx..........", "xxxxxxxxxx..........", "PASS", ""),
-            ("xxxxxxxxxx..........", "xxxxxxxxxxxx........", "PASS", "newly turns 2 of 20"),
-            ("xxxxxxxxxx..........", "xxxxxxxxxxxxx.......", "UNCLEAR", ""),
-            ("....................", "xxxxxxxxxx..........", "FAIL", ""),
-        ],
-    )
-    def test_newly_turned_verdicts(self, before: str, now: str, word: str, said: str) -> None:
-        sides = []
-        for letters in (before, now):
-            variants = [f"v{run:02}" for run in range(len(letters))]
-            turned = [f"v{run:02}" for run, letter in enumerate(letters) if letter == "x"]
-            sides.append([*judged(right), *derived(turned, variants=variants)])
-        decision = decided(sides[1], sides[0])
-        assert decision.word == word
-        assert said in "; ".join(decision.beside)
+@pytest.mark.parametrize(
+    ("before", "now", "word", "said"),
+    [
+        (0, 2, "PASS", "newly turns 2 of 20"),
+        (10, 10, "PASS", ""),
+        (10, 12, "PASS", "newly turns 2 of 20"),
+        (10, 13, "UNCLEAR", ""),
+        (0, 10, "FAIL", ""),
+    ],
+)
+def test_with_lines_in_the_baseline_a_probe_is_a_set(
+    before: int, now: int, word: str, said: str
+) -> None:
+    variants = [f"v{run:02}" for run in range(20)]
+    old, new = ([*judged(right), *derived(variants[:n], variants=variants)] for n in (before, now))
+    decision = decided(new, old)
+    assert decision.word == word
+    assert said in "; ".join(decision.beside)
 
 
 class TestScales:

@@ -22,7 +22,7 @@ SUITE = "refunds"
 
 @pytest.mark.parametrize("kind", ["", "is_table", "is_merge"])
 @pytest.mark.parametrize("unclear", [None, "pass", "fail"])
-@pytest.mark.parametrize("row", [*FAIL, *UNCLEAR, *PASS], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*FAIL, *UNCLEAR, *PASS], ids=lambda row: row.headline)
 def test_every_place_says_the_same(
     row: Row, unclear: str | None, kind: str, tmp_path: Path
 ) -> None:
