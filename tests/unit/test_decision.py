@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -67,6 +67,17 @@ def levels(errors: str) -> list[CaseResult]:
         outcome: Outcome = "agree" if given == target else "disagree"
         spec = make_spec(f"run-{run:03}", target_score=target)
         results.append(make_result(spec, outcome, given, **DIGESTS))
+    return results
+
+
+def scored(*errors: int) -> list[CaseResult]:
+    """Cases on a scale from 0 to 100, so far off, where two levels off is right."""
+    results = []
+    for run, error in enumerate(errors * 10):
+        target = 50 + run % 3
+        spec = make_spec(f"run-{run:03}", target_score=target)
+        outcome: Outcome = "disagree" if error else "agree"
+        results.append(result_with(make_result(spec, outcome, target + error, **DIGESTS), within=2))
     return results
 
 
@@ -149,6 +160,7 @@ LAXER = cases("x" * 6 + "." * 18, "." * 24)
 OTHER_MODEL = {"asked": {"": Asked("another")}}
 AGAIN = {"asked": {"": Asked("again")}}
 NO_MODEL = {"asked": {"": Asked(is_certain=True)}}
+WIDE: dict[str, Any] = {"scales": {("refunds", "refund_policy"): numbered(0, 100)}}
 PROBES = {"probes": {LAYOUT: {"max_rate": 0.05}}}
 FAIL = [
     Row(
@@ -183,6 +195,20 @@ FAIL = [
         levels("111111110000" * 2),
         levels("0" * 24),
         held={"scales": SCALES},
+    ),
+    Row(
+        "the judge is off by 10.00 levels on average, before by 0.00 and scores refund_policy "
+        "10.00 levels too high on average, before 0.00",
+        scored(10, 10),
+        scored(0, 0),
+        held=WIDE,
+    ),
+    # As far off on average, and all in one direction.
+    Row(
+        "the judge scores refund_policy 9.00 levels too high",
+        scored(9, 9),
+        scored(-9, 9),
+        held=WIDE,
     ),
     Row(
         "the judge misses 18 of 72 violations that it found before",
@@ -416,37 +442,36 @@ def test_what_is_decided_and_what_is_said(word: str, row: Row) -> None:
         assert told.passed is (word == "PASS" or (word == "UNCLEAR" and unclear == "pass"))
 
 
-class TestItems:
-    """A wrong verdict fails its item where nothing else decides, else `decision` decides."""
+@pytest.mark.parametrize(
+    ("before", "rules", "why"),
+    [
+        (None, {}, None),
+        (None, {"min_recall": 0.9}, "left to `decision`"),
+        ([], {}, "left to `decision`"),
+        (cases("."), {}, "left to `decision`"),
+        (cases("x"), {}, "wrong in the baseline too"),
+        ([case("x", case_digest=OTHER)], {}, "left to `decision`"),
+    ],
+)
+def test_why_a_wrong_verdict_is_let_through(
+    before: list[CaseResult] | None, rules: dict[str, Any], why: str | None
+) -> None:
+    baseline = None if before is None else baseline_of(before)
+    assert tolerated(case("x"), baseline, GateRules(**rules)) == why
 
-    @pytest.mark.parametrize(
-        ("before", "rules", "why"),
-        [
-            (None, {}, None),
-            (None, {"min_recall": 0.9}, "left to `decision`"),
-            ([], {}, "left to `decision`"),
-            (cases("."), {}, "left to `decision`"),
-            (cases("x"), {}, "wrong in the baseline too"),
-            ([case("x", case_digest=OTHER)], {}, "left to `decision`"),
-        ],
-    )
-    def test_why_a_wrong_verdict_is_let_through(
-        self, before: list[CaseResult] | None, rules: dict[str, Any], why: str | None
-    ) -> None:
-        baseline = None if before is None else baseline_of(before)
-        assert tolerated(case("x"), baseline, GateRules(**rules)) == why
 
-    def test_a_known_mistake_says_its_reason_and_an_update_accepts_a_new_one(self) -> None:
-        [line] = baseline_of(cases("x")).cases.values()
-        known = Baseline({line.case_id: result_with(line, reason="sarcasm, see issue 12")})
-        why = tolerated(case("x"), known, GateRules())
-        assert why == "wrong in the baseline too: sarcasm, see issue 12"
-        new = tolerated(case("x", 9), known, GateRules(), accepts=True)
-        assert new == "accepted into the baseline"
+def test_a_known_mistake_says_its_reason_and_an_update_accepts_a_new_one() -> None:
+    [line] = baseline_of(cases("x")).cases.values()
+    known = Baseline({line.case_id: result_with(line, reason="sarcasm, see issue 12")})
+    why = tolerated(case("x"), known, GateRules())
+    assert why == "wrong in the baseline too: sarcasm, see issue 12"
+    new = tolerated(case("x", 9), known, GateRules(), accepts=True)
+    assert new == "accepted into the baseline"
 
-    @pytest.mark.parametrize("letter", ".-!u")
-    def test_only_wrong_verdicts_are_tolerated(self, letter: str) -> None:
-        assert tolerated(case(letter), Baseline(), GateRules(min_accuracy=0.0)) is None
+
+@pytest.mark.parametrize("letter", ".-!u")
+def test_only_wrong_verdicts_are_tolerated(letter: str) -> None:
+    assert tolerated(case(letter), Baseline(), GateRules(min_accuracy=0.0)) is None
 
 
 PROMPT = JudgeLine("refunds", EARLIER, "prompt_path", ("m",), {}, True, prompt="Judge it.")
@@ -503,74 +528,49 @@ def test_with_lines_in_the_baseline_a_probe_is_a_set(
     assert said in "; ".join(decision.beside)
 
 
-class TestScales:
-    """On an ordered scale mistakes have a size and a direction."""
-
-    def scored(self, *errors: int, label: int = 50) -> list[CaseResult]:
-        results = []
-        for run, error in enumerate(errors * 10):
-            spec = make_spec(f"run-{run:03}", target_score=label + run % 3)
-            outcome: Outcome = "disagree" if error else "agree"
-            score = label + run % 3 + error
-            results.append(result_with(make_result(spec, outcome, score, **DIGESTS), within=2))
-        return results
-
-    HELD: ClassVar[dict[str, Any]] = {"scales": {("refunds", "refund_policy"): numbered(0, 100)}}
-
-    def test_all_scores_up_by_ten_points_fail_also_as_a_shift(self) -> None:
-        decision = decided(self.scored(10, 10), self.scored(0, 0), **self.HELD)
-        assert decision.word == "FAIL"
-        assert "refund_policy 10.00 levels too high on average, before 0.00" in decision.headline
-        # As far off on average, and all in one direction.
-        decision = decided(self.scored(9, 9), self.scored(-9, 9), **self.HELD)
-        assert decision.word == "FAIL"
-        assert decision.headline.startswith("the judge scores refund_policy 9.00 levels too high")
-
-    def test_nothing_is_newly_wrong_within_the_tolerance(self) -> None:
-        decision = decided(self.scored(2, -2), self.scored(0, 0), {"max_drop": 0.0}, **self.HELD)
-        [of_all] = [of for of in decision.sets if of.kind == "all"]
-        assert (of_all.lost, of_all.now.wrong) == ((), 0)
-        decision = decided(self.scored(3, -3), self.scored(0, 0), {"max_drop": 0.0}, **self.HELD)
-        assert decision.word == "FAIL"
-
-    @pytest.mark.parametrize(("spread", "word"), [(0, "FAIL"), (12, "UNCLEAR")])
-    def test_the_flicker_of_an_error_limit_is_in_levels(self, spread: int, word: str) -> None:
-        results = []
-        for result in self.scored(10, 11):
-            scores = tuple(result.scores[0] + step for step in (0, 0, spread, -spread, 0))
-            results.append(replace(result, scores=scores, reasons=("",) * 5))
-        decision = decided(results, None, {"max_error": 10.4}, **self.HELD)
-        assert decision.word == word
+def test_nothing_is_newly_wrong_within_the_tolerance() -> None:
+    decision = decided(scored(2, -2), scored(0, 0), {"max_drop": 0.0}, **WIDE)
+    [of_all] = [of for of in decision.sets if of.kind == "all"]
+    assert (of_all.lost, of_all.now.wrong) == ((), 0)
+    assert decided(scored(3, -3), scored(0, 0), {"max_drop": 0.0}, **WIDE).word == "FAIL"
 
 
-class TestCases:
-    """Which cases a decision names."""
+@pytest.mark.parametrize(("spread", "word"), [(0, "FAIL"), (12, "UNCLEAR")])
+def test_the_flicker_of_an_error_limit_is_in_levels(spread: int, word: str) -> None:
+    results = []
+    for result in scored(10, 11):
+        scores = tuple(result.scores[0] + step for step in (0, 0, spread, -spread, 0))
+        results.append(replace(result, scores=scores, reasons=("",) * 5))
+    assert decided(results, None, {"max_error": 10.4}, **WIDE).word == word
 
-    def test_what_the_same_judge_loses_by_chance_is_flicker(self) -> None:
-        before, now = cases("." * 22 + "xx", "." * 24), cases("x" + "." * 22 + "x", "." * 24)
-        turned = {now[0].case_id, now[22].case_id}
-        assert decided(now, before, replayed=True).flickered == turned
-        assert decided(now, before).flickered == frozenset()
-        # What is more than chance explains is no flicker.
-        assert decided(LAXER, GOOD, replayed=True).flickered == frozenset()
 
-    def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side(self) -> None:
-        other = make_result(make_spec("run-9", suite="other"), **DIGESTS)
-        scope = Scope.of([result.case_id for result in GOOD], [GOOD[0].case_id, GOOD[1].case_id])
-        decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
-        assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, ())
-        assert "as before on 2 cases (2 violations): up to 98 points" in decision.headline
-        assert decision.headline.endswith("could hide (46 cases deselected)")
-        assert decision.comparison is not None
-        assert not decision.comparison.not_comparable
+def test_what_the_same_judge_loses_by_chance_is_flicker() -> None:
+    before, now = cases("." * 22 + "xx", "." * 24), cases("x" + "." * 22 + "x", "." * 24)
+    turned = {now[0].case_id, now[22].case_id}
+    assert decided(now, before, replayed=True).flickered == turned
+    assert decided(now, before).flickered == frozenset()
+    # What is more than chance explains is no flicker.
+    assert decided(LAXER, GOOD, replayed=True).flickered == frozenset()
 
-    def test_a_rate_of_a_probe_without_selected_cases_is_left_out(self) -> None:
-        plain, more = judged(right), derived(["json_layout"])
-        known = [result.case_id for result in [*plain, *more]]
-        part = Scope.of(known, [result.case_id for result in plain])
-        assert decided(plain, None, PROBES, scope=part).limits == ()
-        alone = Scope.of(known, [result.case_id for result in more])
-        assert decided(more, None, PROBES, scope=alone).word == "FAIL"
+
+def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side() -> None:
+    other = make_result(make_spec("run-9", suite="other"), **DIGESTS)
+    scope = Scope.of([result.case_id for result in GOOD], [GOOD[0].case_id, GOOD[1].case_id])
+    decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
+    assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, ())
+    assert "as before on 2 cases (2 violations): up to 98 points" in decision.headline
+    assert decision.headline.endswith("could hide (46 cases deselected)")
+    assert decision.comparison is not None
+    assert not decision.comparison.not_comparable
+
+
+def test_a_rate_of_a_probe_without_selected_cases_is_left_out() -> None:
+    plain, more = judged(right), derived(["json_layout"])
+    known = [result.case_id for result in [*plain, *more]]
+    part = Scope.of(known, [result.case_id for result in plain])
+    assert decided(plain, None, PROBES, scope=part).limits == ()
+    alone = Scope.of(known, [result.case_id for result in more])
+    assert decided(more, None, PROBES, scope=alone).word == "FAIL"
 
 
 LETTERS = st.text(".x-!u0123", min_size=1, max_size=6)
