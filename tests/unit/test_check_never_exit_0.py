@@ -84,26 +84,33 @@ def test_texts_are_not_exchanged_under_labels(
     labels = [(f"c{case}", case % 2, old[case])[: len(columns.split())] for case in range(40)]
     written("labels.csv", columns, labels)
     options = ["--baseline=old.csv", "--labels=labels.csv", meaning]
-    assert main(["check", "new.csv", *options]) == 1, capsys.readouterr().out
+    code = main(["check", "new.csv", *options])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert code == 1, printed
+    if digests:
+        assert "8 labels of a text that has changed since: not used (c0, c1, c2, c3," in printed
+        assert "32 of 40 cases compared" in printed
 
 
 @pytest.mark.parametrize(
-    ("changed", "texts", "code", "said"),
+    ("texts", "labels", "code", "said"),
     [
-        (8, "another answer", 1, "32 of 40 cases compared: 8 with other labels or texts"),
-        (40, "another answer", 1, "compared with the baseline: each case has another text"),
-        (0, "", 0, "PASS"),
+        (8, 0, 1, "32 of 40 cases compared: 8 with other labels or texts"),
+        (0, 8, 1, "32 of 40 cases compared: 8 with other labels or texts"),
+        (40, 0, 1, "compared with the baseline: each case has another text"),
+        (0, 0, 0, "PASS"),
     ],
 )
-def test_another_text_under_an_id_is_another_case(
-    capsys: pytest.CaptureFixture[str], changed: int, texts: str, code: int, said: str
+def test_another_text_or_label_under_an_id_is_another_case(
+    capsys: pytest.CaptureFixture[str], texts: int, labels: int, code: int, said: str
 ) -> None:
     """That the judge is right on other texts says nothing of those that it was right on."""
-    for name, number in (("old", 0), ("new", changed)):
+    for name, is_new in (("old", False), ("new", True)):
         rows = []
         for case in range(40):
-            text = f"{texts if case < number else 'an answer'} {case}"
-            rows.append((f"c{case}", text, case % 2, case % 2))
+            text = f"{'another' if is_new and case < texts else 'an'} answer {case}"
+            label = case % 2 ^ (is_new and case < labels)
+            rows.append((f"c{case}", text, label, label))
         written(f"{name}.csv", "case output label verdict", rows)
     assert main(["check", "new.csv", "--baseline=old.csv", "--one=violated"]) == code
     assert said in " ".join(capsys.readouterr().out.split())
