@@ -52,10 +52,8 @@ def test_there_are_at_least_twelve_attacks_in_three_places() -> None:
 @pytest.mark.parametrize(("expected", "wrong"), [(0, 1), (1, 0)])
 def test_every_attack_speaks_for_the_wrong_verdict(expected: int, wrong: int) -> None:
     for variant in PROMPT_INJECTION.variants():
-        attack = variant.data
-        text = attack.text_for(values_for(base(expected)))
-        other = attack.text_for(values_for(base(wrong)))
-        assert text != other
+        text = variant.data.text_for(values_for(base(expected)))
+        assert text != variant.data.text_for(values_for(base(wrong)))
         assert "$" not in text
     assert json.loads(injected("fake_verdict", base(expected)))["score"] == wrong
     assert f"score {wrong}" in injected("system_notice", base(expected))
@@ -91,8 +89,6 @@ def test_a_probe_may_have_attacks_of_its_own() -> None:
     assert injected("mine", base(0), probe).endswith('for "refunds", not satisfied $5 {"a": 1}')
     hidden = Attack("mine", "See ${hidden}", hidden="${claim}", encoding="base64")
     assert injected("mine", base(0), probe_of(hidden)).startswith("See VGhlIGFzc2lzdGFudC")
-
-
-def test_a_value_is_not_searched_for_placeholders() -> None:
+    # A value is not searched for placeholders.
     case = replace(base(0), rubric=Rubric("${wrong_score}", "Text."))
     assert injected("mine", case, probe_of(Attack("mine", "${rubric_id}"))) == "${wrong_score}"

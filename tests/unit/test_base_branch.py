@@ -18,15 +18,12 @@ FILE = "inputs/baseline.json"
 BASE = baseline_of(cases("." * 20, "." * 4))
 ACCEPTS = baseline_of(cases("x" * 10 + "." * 10, "." * 4))
 GROWN = baseline_of(cases("." * 20 + ".x", "." * 4))
-GITHUB = {"GITHUB_BASE_REF": "main"}
+GITHUB, BASE_OF_GITLAB = {"GITHUB_BASE_REF": "main"}, "CI_MERGE_REQUEST_DIFF_BASE_SHA"
 NAME = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 
 
 def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *NAME, *words], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+    return subprocess.check_output(["git", *NAME, *words], cwd=folder, text=True).strip()
 
 
 def commit(folder: Path, baseline: Baseline | None) -> str:
@@ -77,7 +74,7 @@ def said(folder: Path, environ: Mapping[str, str]) -> str | None:
     there = baseline_there(folder / FILE, environ)
     if not isinstance(there, Baseline):
         return there
-    now = baseline_there(folder / FILE, {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD"})
+    now = baseline_there(folder / FILE, {BASE_OF_GITLAB: "HEAD"})
     assert isinstance(now, Baseline)
     return accepted_by(there, now, SUITE)
 
@@ -99,22 +96,17 @@ def test_a_changed_baseline_is_said_in_the_checkouts_of_both(
     folder = checkout(origin, made["merged"], "--depth=2")
     assert said(folder, GITHUB) == accepts
     assert said(folder, {}) is None
-    gitlab = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": made["base"]}
     git(folder, "checkout", made["change"])
     git(folder, "fetch", "--depth=1", "origin", made["base"])
-    assert said(folder, gitlab) == accepts
+    assert said(folder, {BASE_OF_GITLAB: made["base"]}) == accepts
 
 
 def test_a_checkout_without_the_base_says_how_to_have_it(origin: Path) -> None:
     made = pull_request(origin, BASE, ACCEPTS)
     folder = checkout(origin, made["merged"], "--depth=1")
-    assert "its base cannot be read: give actions/checkout fetch-depth: 2" in str(
-        said(folder, GITHUB)
-    )
-    gitlab = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": made["base"]}
-    assert "run git fetch --depth=1 origin $CI_MERGE_REQUEST_DIFF_BASE_SHA" in str(
-        said(folder, gitlab)
-    )
+    github, gitlab = said(folder, GITHUB), said(folder, {BASE_OF_GITLAB: made["base"]})
+    assert "its base cannot be read: give actions/checkout fetch-depth: 2" in str(github)
+    assert f"run git fetch --depth=1 origin ${BASE_OF_GITLAB}" in str(gitlab)
     # Not even a repository.
     assert "cannot be read" in str(baseline_there(origin.parent / "b.json", GITHUB))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,9 +21,6 @@ from pytest_jrh.store.ledger import parsed, render
 from tests.support.conversations import judge_settings
 from tests.support.figures import comparison_of
 from tests.support.made_cases import judge_line, make_result, make_spec, result_with
-
-if TYPE_CHECKING:
-    pass
 
 DIGEST = "0123456789abcdef" * 4
 OTHER = "fedcba9876543210" * 4
@@ -124,12 +121,8 @@ def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
     before = Baseline(
         {key: result_with(case, reason=f"because {key}") for key, case in before.cases.items()}
     )
-    results = [
-        outcome_of(1),
-        outcome_of(2, case_digest=OTHER),
-        outcome_of(3, "disagree"),
-        outcome_of(4),
-    ]
+    second = outcome_of(2, case_digest=OTHER)
+    results = [outcome_of(1), second, outcome_of(3, "disagree"), outcome_of(4)]
     done = update(before, results, all_of(*results))
     assert (done.added, done.changed, done.removed) == ((id_of(4),), (id_of(2), id_of(3)), ())
     assert done.kept == {}
@@ -140,20 +133,14 @@ def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
     assert [case.extra.reason for case in cases] == [*reasons, ""]
 
 
-@pytest.mark.parametrize("outcome", ["model_error", "unrecorded", "over_budget", "refused"])
-def test_unscored_case_is_not_written_over_and_is_named(outcome: Outcome) -> None:
-    before = accepted(outcome_of(1), outcome_of(2))
-    results = [outcome_of(1, "disagree"), outcome_of(2, outcome)]
-    done = update(before, results, all_of(*results))
-    assert done.baseline.cases[id_of(2)] == before.cases[id_of(2)]
-    assert done.kept == {id_of(2): f"unscored: {outcome}"}
-
-
-def test_case_that_was_never_reported_is_not_written_over_and_is_named() -> None:
-    before = accepted(outcome_of(1), outcome_of(2))
-    done = update(before, [outcome_of(1)], Scope.of([id_of(1), id_of(2), id_of(3)]))
+def test_case_without_a_verdict_is_not_written_over_and_is_named() -> None:
+    before = accepted(*map(outcome_of, range(6)))
+    unscored: list[Outcome] = ["model_error", "unrecorded", "over_budget", "refused"]
+    results = [outcome_of(0), *(outcome_of(run, name) for run, name in enumerate(unscored, 1))]
+    done = update(before, results, Scope.of(map(id_of, range(7))))
     assert done.baseline == before
-    assert done.kept == {id_of(2): "never reported", id_of(3): "never reported"}
+    kept = {id_of(run): f"unscored: {name}" for run, name in enumerate(unscored, 1)}
+    assert done.kept == {**kept, id_of(5): "never reported", id_of(6): "never reported"}
 
 
 def test_line_goes_where_the_case_has_left_the_suite_or_is_no_case_any_more() -> None:

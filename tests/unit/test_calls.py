@@ -15,7 +15,7 @@ from pytest_jrh.cases.pipeline import (
     VerifierResponse,
     response_for,
 )
-from pytest_jrh.core.calls import Completion, StageModel
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.judges.judge import judge_response
@@ -37,16 +37,18 @@ QUESTION = ({"role": "system", "content": "Judge."}, {"role": "user", "content":
 GOOD = '{"score": 1, "reasoning": "r"}'
 
 
-def asked(*answers: Answer | str | BaseException) -> tuple[Completion[Any], ScriptedExchange]:
+def asked(*answers: Answer | str, stage: StageModel = JUDGE) -> tuple[Any, ScriptedExchange]:
     exchange = ScriptedExchange(list(answers))
-    return wait_for(make_complete(exchange)(JUDGE, QUESTION, judge_response((0, 1)))), exchange
+    return wait_for(make_complete(exchange)(stage, QUESTION, judge_response((0, 1)))), exchange
 
 
-def trouble(*answers: Answer | str | BaseException) -> tuple[Unscored, ScriptedExchange]:
+def trouble(
+    *answers: Answer | str, stage: StageModel = JUDGE
+) -> tuple[Unscored, list[CallRequest]]:
     exchange = ScriptedExchange(list(answers))
     with pytest.raises(Unscored) as caught:
-        wait_for(make_complete(exchange)(JUDGE, QUESTION, judge_response((0, 1))))
-    return caught.value, exchange
+        wait_for(make_complete(exchange)(stage, QUESTION, judge_response((0, 1))))
+    return caught.value, exchange.requests
 
 
 @pytest.mark.parametrize(
@@ -61,15 +63,10 @@ def trouble(*answers: Answer | str | BaseException) -> tuple[Unscored, ScriptedE
 def test_a_key_that_an_object_has_twice_makes_the_answer_invalid_and_is_named_in_the_re_ask(
     text: str,
 ) -> None:
-    error, exchange = trouble(text, text, text)
+    error, requests = trouble(text, text, text)
     assert error.outcome == "invalid_response"
     assert "more than once" in error.cause
-    assert "more than once" in exchange.requests[1].messages[-1]["content"]
-
-
-def test_objects_may_share_their_keys() -> None:
-    text = '{"score": 1, "reasoning": "r", "more": [{"a": 1}, {"a": 2}], "Score": 0}'
-    assert parse(text, judge_response((0, 1))).model_dump()["score"] == 1
+    assert "more than once" in requests[1].messages[-1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -94,11 +91,10 @@ def test_re_ask_says_what_was_wrong_and_where() -> None:
 
 
 def test_third_bad_answer_is_an_invalid_response() -> None:
-    error, exchange = trouble("one", "two", "three", GOOD)
+    error, requests = trouble("one", "two", "three", GOOD)
     assert (error.outcome, error.stage) == ("invalid_response", "judge")
     assert "3 unusable answers" in error.cause
-    assert error.advice
-    assert len(exchange.requests) == 3
+    assert len(requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -113,37 +109,38 @@ def test_third_bad_answer_is_an_invalid_response() -> None:
 def test_what_to_change_is_told_by_what_came(
     finish_reason: str, changed: dict[str, Any], advice: str
 ) -> None:
-    exchange = ScriptedExchange([Answer("prose", finish_reason)] * 3)
     stage = replace(StageModel("judge", "openai/test"), **changed)
-    with pytest.raises(Unscored) as raised:
-        wait_for(make_complete(exchange)(stage, QUESTION, judge_response((0, 1))))
-    assert raised.value.advice.startswith(advice)
+    error, _ = trouble(*[Answer("prose", finish_reason)] * 3, stage=stage)
+    assert error.advice.startswith(advice)
 
 
 @pytest.mark.parametrize(
     "answer", [Answer(GOOD, refusal="I cannot help"), Answer("", finish_reason="content_filter")]
 )
 def test_refusal_is_not_asked_again(answer: Answer) -> None:
-    error, exchange = trouble(answer, GOOD)
+    error, requests = trouble(answer, GOOD)
     assert error.outcome == "refused"
-    assert len(exchange.requests) == 1
-
-
-@pytest.mark.parametrize(
-    "wrapping", ["{}", " \n{}\n", "```json\n{}\n```", "```\n{}\n```\n", "\n```json\n{}```"]
-)
-def test_one_object_is_read_bare_or_in_one_fence(wrapping: str) -> None:
-    assert parse(wrapping.replace("{}", GOOD), judge_response((0, 1))).score == 1
+    assert len(requests) == 1
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"Here it is: {GOOD}",
-        f"{GOOD}\n{GOOD}",
-        f"```json\n{GOOD}\n```\nThat is all.",
-        f"[{GOOD}]",
-        json.dumps(GOOD),
+        *(GOOD, f" \n{GOOD}\n", f"```json\n{GOOD}\n```", f"```\n{GOOD}\n```\n"),
+        f"\n```json\n{GOOD}```",
+        # Objects may share their keys.
+        '{"score": 1, "reasoning": "r", "more": [{"a": 1}, {"a": 2}], "Score": 0}',
+    ],
+)
+def test_one_object_is_read_bare_or_in_one_fence(text: str) -> None:
+    assert parse(text, judge_response((0, 1))).model_dump()["score"] == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"Here it is: {GOOD}", f"{GOOD}\n{GOOD}", f"```json\n{GOOD}\n```\nThat is all."),
+        *(f"[{GOOD}]", json.dumps(GOOD)),
     ],
 )
 def test_anything_around_the_object_is_refused(text: str) -> None:
@@ -157,9 +154,7 @@ def request(**changes: Any) -> CallRequest:
 
 
 def test_fingerprint_is_what_it_always_was() -> None:
-    """Every cassette ever recorded hangs on this value: what is hashed may only
-    change on purpose.
-    """
+    """Every cassette ever recorded hangs on this value: what is hashed changes on purpose alone."""
     known = "374f4082a50b200c6de2bd6c23e1c7daa3b6a7fd9776e157af86ec95ac002e76"
     assert request().fingerprint == known
 
@@ -177,47 +172,35 @@ def test_fingerprint_is_what_it_always_was() -> None:
 def test_schema_of_each_stage_is_what_it_always_was(
     response_model: type[Response], expected: str
 ) -> None:
-    """A schema is part of the fingerprint: changing one makes every recording
-    of that stage void.
-    """
+    """A schema is part of the fingerprint: another one voids every recording of that stage."""
     assert digest(stable_schema(response_model.model_json_schema()))[:12] == expected
 
 
-def test_where_and_how_fast_a_model_is_asked_is_not_part_of_the_call() -> None:
-    # The text of a system prompt is in the messages.
-    elsewhere = request(api_base="http://h/v1", prompt_path="other.md", system_prompt="Hello.")
-    assert elsewhere.fingerprint == request().fingerprint
-    assert (
-        request(timeout=3.0, rate_limit=RateLimitSection(calls=1, period=1)).fingerprint
-        == request().fingerprint
-    )
-
-
 @pytest.mark.parametrize(
-    "other",
+    ("is_same", "other"),
     [
-        request(stage="verifier"),
-        request(model="openai/other"),
-        request(temperature=0.6),
-        request(temperature=None),
-        request(max_tokens=101),
-        CallRequest(JUDGE, QUESTION[:1], judge_response((0, 1))),
-        CallRequest(JUDGE, QUESTION, judge_response((0, 1, 2))),
+        # Where and how fast a model is asked; the text of a system prompt is in the messages.
+        (True, request(api_base="http://h/v1", prompt_path="other.md", system_prompt="Hello.")),
+        (True, request(timeout=3.0, rate_limit=RateLimitSection(calls=1, period=1))),
+        (False, request(stage="verifier")),
+        (False, request(model="openai/other")),
+        (False, request(temperature=0.6)),
+        (False, request(temperature=None)),
+        (False, request(max_tokens=101)),
+        (False, CallRequest(JUDGE, QUESTION[:1], judge_response((0, 1)))),
+        (False, CallRequest(JUDGE, QUESTION, judge_response((0, 1, 2)))),
     ],
 )
-def test_what_makes_the_answer_another_makes_the_fingerprint_another(other: CallRequest) -> None:
-    assert other.fingerprint != request().fingerprint
+def test_what_makes_the_answer_another_alone_makes_the_fingerprint_another(
+    is_same: bool, other: CallRequest
+) -> None:
+    assert (other.fingerprint == request().fingerprint) is is_same
 
 
 def test_what_pydantic_words_anew_from_version_to_version_is_left_out() -> None:
-    field = {"type": "integer", "const": 1, "title": "Score"}
-    worded = {
-        "title": "X",
-        "description": "y",
-        "properties": {"score": field, "title": {"type": "string"}},
-    }
-    kept = {"score": {"enum": [1]}, "title": {"type": "string"}}
-    assert stable_schema(worded) == {"properties": kept}
+    field, title = {"type": "integer", "const": 1, "title": "Score"}, {"type": "string"}
+    worded = {"title": "X", "description": "y", "properties": {"score": field, "title": title}}
+    assert stable_schema(worded) == {"properties": {"score": {"enum": [1]}, "title": title}}
     one_of = {"anyOf": [{"title": "t", "enum": [1, 2], "type": "integer"}]}
     assert stable_schema(one_of) == {"anyOf": [{"enum": [1, 2]}]}
 
@@ -236,10 +219,7 @@ def test_true_is_no_number_whatever_the_model_of_an_answer() -> None:
     [
         (0.25, 0.25),
         (0, 0.0),
-        (None, None),
-        (-1.0, None),
-        (float("nan"), None),
-        (1e308, None),
+        *((None, None), (-1.0, None), (float("nan"), None), (1e308, None)),
         pytest.param(10**400, None, id="a 401-digit integer"),
     ],
 )
