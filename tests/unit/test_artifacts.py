@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.ending import write_suite_outputs
@@ -27,14 +32,6 @@ from tests.support.made_cases import (
     suite_with,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.cases import Case, CaseSpec
-    from pytest_jrh.core.results import CaseResult
-
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
 P = make_spec("a", test="agent_positives")
 SPECS = (A, B, C, P)
@@ -49,9 +46,10 @@ BOTH = ("agent_perturbation", "agent_positives")
 MODEL = "openai/gpt-4.1-mini"
 
 
-def rand_suite(folder: Path, **changes: Any) -> Suite:
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
     """A suite that writes RAND's files, too."""
-    return make_suite(folder, rand=True, **changes)
+    return make_suite(tmp_path, rand=True)
 
 
 def write(
@@ -78,10 +76,9 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def load(path: Path) -> Any:
-    return json.loads(
-        path.read_text("utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is no JSON")
-    )
+def report_of(suite: Suite) -> Any:
+    text = (suite.results_dir / "openai_gpt-4.1-mini_report.json").read_text("utf-8")
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
 def names(folder: Path) -> set[str]:
@@ -103,18 +100,16 @@ def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> 
     assert list(done.records.entries) == [generation_id(A), generation_id(P)]
 
 
-def test_rerun_writes_the_same_bytes(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
+def test_rerun_writes_the_same_bytes(suite: Suite, tmp_path: Path) -> None:
     write(suite)
     before = {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)}
     write(suite, results=reversed(RESULTS), cases=[make_case(P, edited=False), make_case(A)])
     assert {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)} == before
 
 
-def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
+def test_report_has_rands_keys_and_numbers(suite: Suite) -> None:
     write(suite)
-    report = load(suite.results_dir / "openai_gpt-4.1-mini_report.json")
+    report = report_of(suite)
     meta = {"module_name": "refunds", "dataset": "log.eval", "autograder_model": MODEL}
     assert report["meta_data"].items() >= meta.items()
     negative, positive = (report["all_metrics"][test] for test in BOTH)
@@ -124,40 +119,33 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     assert negative["bootstrap"].items() >= {"mean": 0.0, "lower_ci": 0.0, "reason": None}.items()
     assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
 
-
-def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
+    # Without a verdict there is no score.
     write(suite, [C], [make_result(C, "invalid_response")], [])
-    metrics = load(suite.results_dir / "openai_gpt-4.1-mini_report.json")["all_metrics"][
-        "agent_perturbation"
-    ]["metrics"]
+    metrics = report_of(suite)["all_metrics"]["agent_perturbation"]["metrics"]
     assert (metrics["pass_rate"], metrics["metric_score"]) == (None, None)
     assert metrics["metric_reason"] == "no verdict was given"
 
 
-def test_older_record_stays_but_is_not_passed_off_as_this_runs(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
+def test_older_record_stays_but_is_not_passed_off_as_this_runs(
+    suite: Suite, tmp_path: Path
+) -> None:
     write(suite)
     write(suite, [A], [make_result(A, "model_error")], [])
     assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
     assert rows(suite.results_dir / "synthetic_agent_perturbation.csv") == []
 
 
-def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
+def test_frozen_suite_reads_its_file_and_leaves_it_alone(suite: Suite, tmp_path: Path) -> None:
     write(suite)
-    frozen = (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").rename(
-        tmp_path / "frozen.jsonl"
-    )
+    made = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
+    frozen = made.rename(tmp_path / "frozen.jsonl")
     before = frozen.read_bytes()
     write(suite_with(suite, frozen=frozen), [A, B], [make_result(A), make_result(B, "no_case")], [])
-    assert frozen.read_bytes() == before
-    assert not (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").exists()
+    assert (frozen.read_bytes(), made.exists()) == (before, False)
     assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
 
 
-def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
+def test_judges_of_a_panel_have_files_of_their_own(suite: Suite) -> None:
     stage = suite.judges[0].stage
     judges = [JudgeSettings(name, stage) for name in ("strict", "lax", "LAX")]
     judges.append(JudgeSettings("other", replace(stage, model="x/y")))
@@ -167,8 +155,7 @@ def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
     assert len({name.lower() for name in files.values()}) == 4
 
 
-def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path)
+def test_file_that_cannot_be_written_costs_no_other(suite: Suite, tmp_path: Path) -> None:
     audit, *_ = debug_files(make_case(A), tmp_path / TEST_FOLDER)
     blocked = [
         suite.results_dir / "synthetic_agent_perturbation.csv",
@@ -185,9 +172,8 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
     assert any(f"{blocked[0]} was not written: " in problem for problem in done.problems)
 
 
-def test_no_file_holds_a_secret(tmp_path: Path) -> None:
+def test_no_file_holds_a_secret(suite: Suite, tmp_path: Path) -> None:
     secret = 'sk-"quoted"/0123456789'
-    suite = rand_suite(tmp_path)
     result = make_result(A, "disagree", reasoning=f"it says {secret}", detail=secret)
     none = make_result(B, "no_case", detail=secret)
     write(suite, [A, B], [result, none], [make_case(A, new_text=secret)], Redactor((secret,)))
@@ -204,9 +190,7 @@ def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> Non
     assert audit["edits"][0]["edited_content"] == "I have refunded order 17 in full."
     assert "outside the window" in original
     assert "I have refunded order 17" in perturbed
-
-
-def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> None:
+    # That of a hostile id stays in its folder.
     case = make_case(make_spec("../../x", rubric_id="a/../b", target_score=2))
     audit, *transcripts = debug_files(case, tmp_path)
     assert audit.parent == tmp_path / "debug"

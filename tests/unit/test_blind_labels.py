@@ -36,7 +36,6 @@ from tests.support.blind import (
 
 
 def digests_of(number: int, name: str = "") -> list[str]:
-    """So many digests of cases."""
     return [f"{name}{index}" for index in range(number)]
 
 
@@ -203,17 +202,6 @@ def test_only_a_label_before_finish_is_blind(tmp_path: Path) -> None:
         assert read_people(suite)[-1].blind is False
 
 
-def test_two_people_cannot_compare_the_addresses_of_their_cases(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path, overlap=1.0), all_kinds(8))
-    ann, _ = board.enter("ann")
-    ben, _ = board.enter("ben")
-    keys = {reviewer: {case.key for case in board.assigned(reviewer)} for reviewer in (ann, ben)}
-    assert keys[ann].isdisjoint(keys[ben])
-    for key in keys[ben]:
-        with pytest.raises(LookupError):
-            board.give(ann, key, 1)
-
-
 def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path)
     board = labelling(suite, [natural(0)])
@@ -245,17 +233,15 @@ def test_a_reviewer_has_a_name_that_can_be_one(tmp_path: Path, name: str, said: 
     assert board.enter(" ann ")[1] == "ann"
 
 
-def test_a_name_that_looks_like_a_path_is_a_value_in_a_line(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path), [confirmed(0)])
-    board.give(*first_label(board, "../../etc/passwd"), 1)
-    files = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.jsonl")]
-    assert files == ["cases/agent_perturbation/review/labels.jsonl"]
-
-
-def test_a_case_outside_of_the_sample_and_a_label_off_the_scale_are_refused(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path, sample=2), all_kinds(8))
+def test_an_address_of_nobodys_or_anothers_and_a_label_off_the_scale_are_refused(
+    tmp_path: Path,
+) -> None:
+    board = labelling(blind_suite(tmp_path, sample=2, overlap=1.0), all_kinds(8))
     ann, first = first_label(board)
-    for reviewer, key in ((ann, "0" * 20), (ann, "é"), ("nobody", first)):
+    ben, _ = board.enter("ben")
+    # Two people cannot compare the addresses of their cases.
+    of_ben = [(ann, case.key) for case in board.assigned(ben)]
+    for reviewer, key in ((ann, "0" * 20), (ann, "é"), ("nobody", first), *of_ben):
         with pytest.raises(LookupError):
             board.give(reviewer, key, 1)
     with pytest.raises(InputError, match="2 is not a label of this case; must be one of 0, 1"):
@@ -307,11 +293,9 @@ def test_an_edited_turn_looks_like_any_other(tmp_path: Path) -> None:
     """The same bytes whether a text was edited or always there."""
     edited = confirmed(0)
     # The same transcript of an agent that had no thoughts in that turn.
-    unedited = replace(
-        edited,
-        run=replace(edited.run, messages=edited.messages),
-        outcome=replace(edited.outcome, plan=None, edits=(), verification=None),
-    )
+    outcome = replace(edited.outcome, plan=None, edits=(), verification=None)
+    run = replace(edited.run, messages=edited.messages)
+    unedited = replace(edited, run=run, outcome=outcome)
     bodies = []
     for case in (edited, unedited):
         board = labelling(blind_suite(tmp_path), [case])
@@ -384,10 +368,13 @@ def test_what_people_type_is_stored_as_text_without_secrets(tmp_path: Path) -> N
     suite = blind_suite(tmp_path)
     board = labelling(suite, [confirmed(0)], redact=Redactor(("s3cret-value",)).text)
     note = 'a\u2028b "quoted"\n{"label": 1} \ud800 s3cret-value'
-    board.give(*first_label(board), 1, note)
+    board.give(*first_label(board, "../../etc/passwd"), 1, note)
     [said] = read_people(suite)
+    assert said.reviewer == "../../etc/passwd"
     assert said.note.startswith('a\u2028b "quoted"\n{"label": 1}')
-    assert "s3cret" not in labels_path(suite.tests[0].output_dir).read_text("utf-8")
+    [file] = tmp_path.rglob("*.jsonl")
+    assert file == labels_path(suite.tests[0].output_dir)
+    assert "s3cret" not in file.read_text("utf-8")
 
 
 def test_no_label_is_lost_to_another_session_or_to_a_torn_line(tmp_path: Path) -> None:

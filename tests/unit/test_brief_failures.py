@@ -19,24 +19,15 @@ from pytest_jrh.store.ledger import case_result
 from tests.support.judged_sessions import HOSTILE
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec, result_with
 
-BASE = Path("/work")
 COMMAND = "pytest 'a.yml::x[e1]'"
-SEE_WHOLE = "    (use -v to see it whole)"
+SEE_WHOLE, CASSETTE = "    (use -v to see it whole)", Path("x.yaml")
 
 
 def wrong(reasoning: str) -> str:
     """The short text of a wrong verdict with such a reason."""
     case = make_case()
     result = result_with(make_result(case.spec, "disagree", 0), reasoning=reasoning)
-    return disagreement_text(case, result, cassette=Path("x.yaml"), command=COMMAND).short
-
-
-def error(trouble: Unscored) -> list[str]:
-    """The lines of the short text of a case without a verdict."""
-    result = replace(make_result(outcome=trouble.outcome), why=trouble.why)
-    text = unscored_text(result, command=COMMAND).short
-    assert text == visible(text)
-    return text.splitlines()
+    return disagreement_text(case, result, cassette=CASSETTE, command=COMMAND).short
 
 
 def test_a_wrong_verdict_is_five_lines() -> None:
@@ -51,20 +42,12 @@ def test_a_wrong_verdict_is_five_lines() -> None:
 
 def test_of_an_answer_stands_what_was_asked_and_what_was_answered() -> None:
     answer = "First. " + "Then on and on. " * 20 + "So it is yours."
-    messages = with_part_ids(
-        [
-            {"role": "user", "content": "The policy.\nTen days.", "id": "context"},
-            {"role": "user", "content": "May I\nreturn it?"},
-            {"role": "assistant", "content": answer},
-        ]
-    )
-    case = make_case(messages=messages, edited=False)
-    label = Label((1,), "column")
-    case = replace(case, label=label)
+    policy = {"role": "user", "content": "The policy.\nTen days.", "id": "context"}
+    request = {"role": "user", "content": "May I\nreturn it?"}
+    messages = with_part_ids([policy, request, {"role": "assistant", "content": answer}])
+    case = replace(make_case(messages=messages, edited=False), label=Label((1,), "column"))
     result = replace(make_result(case.spec, "disagree", 0), labelled_by="column")
-    text = disagreement_text(
-        case, result, cassette=Path("x.yaml"), command=COMMAND, column="human_ok"
-    )
+    text = disagreement_text(case, result, cassette=CASSETTE, command=COMMAND, column="human_ok")
     lines = text.short.splitlines()
     assert lines[2] == "    request: May I return it?"
     assert re.fullmatch("    answer: First. Then .*….*So it is yours[.]", lines[3])
@@ -89,65 +72,52 @@ def test_a_model_writes_one_line_of_a_text() -> None:
 def test_a_verdict_that_a_probe_turned_is_one_line() -> None:
     spec = make_spec(test="position", base="agent_perturbation", variant="before-x5")
     result = make_result(spec, "disagree", 0)
-    text = disagreement_text(make_case(spec), result, cassette=Path("x.yaml"), command=COMMAND)
+    text = disagreement_text(make_case(spec), result, cassette=CASSETTE, command=COMMAND)
     assert text.short == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
 
 
 LONG = "a long cause of one line. " * 20
 
 
+CHANGED = {"difference": "+x\n" * 40, "cassette": "a.yaml"}
+
+
 @pytest.mark.parametrize(
-    ("trouble", "last"),
+    ("outcome", "cause", "more", "last"),
     [
-        (Unscored("model_error", stage="judge", cause=LONG), SEE_WHOLE),
-        (Unscored("model_error", stage="judge", cause="a cause\n\nof paragraphs\n" * 9), SEE_WHOLE),
-        (Unscored("model_error", stage="judge", cause=HOSTILE), SEE_WHOLE),
-        (
-            Unscored(
-                "unrecorded",
-                stage="judge",
-                cause=LONG,
-                difference="+x\n" * 40,
-                cassette="a.yaml",
-            ),
-            SEE_WHOLE,
-        ),
-        (
-            Unscored(
-                "invalid_response", stage="judge", cause=LONG, places=("a.py:1", "judges.py:7")
-            ),
-            "    raised at judges.py:7",
-        ),
+        ("model_error", LONG, {}, SEE_WHOLE),
+        ("model_error", "a cause\n\nof paragraphs\n" * 9, {}, SEE_WHOLE),
+        ("model_error", HOSTILE, {}, SEE_WHOLE),
+        ("unrecorded", LONG, CHANGED, SEE_WHOLE),
+        ("invalid_response", LONG, {"places": ("a.py:1", "b.py:7")}, "    raised at b.py:7"),
     ],
     ids=["long", "paragraphs", "hostile", "unrecorded", "own code"],
 )
-def test_an_error_is_five_lines_at_most(trouble: Unscored, last: str) -> None:
-    lines = error(trouble)
-    assert lines[0].startswith(f"No verdict ({trouble.outcome}): ")
-    assert lines[-1] == last
-    assert len(lines) <= 5
-
-
-def titled(note: str, **changes: Any) -> str:
-    return case_title(make_result(make_spec(**changes), edit=note), 72)
+def test_an_error_is_five_lines_at_most(
+    outcome: Any, cause: str, more: dict[str, Any], last: str
+) -> None:
+    trouble = Unscored(outcome, stage="judge", cause=cause, **more)
+    result = replace(make_result(outcome=outcome), why=trouble.why)
+    text = unscored_text(result, command=COMMAND).short
+    assert text == visible(text)
+    lines = text.splitlines()
+    assert lines[0].startswith(f"No verdict ({outcome}): ")
+    assert (lines[-1], len(lines) <= 5) == (last, True)
 
 
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:
-    title = titled("The reason is gone.", run_id="kettle", target_score=2, epoch=3, judge="strict")
+    spec = make_spec("kettle", target_score=2, epoch=3, judge="strict")
+    title = case_title(make_result(spec, edit="The reason is gone."), 72)
     assert title == "refund_policy: The reason is gone → level 2 (kettle, epoch 3, strict)"
 
 
-def test_a_name_is_one_short_line_whatever_the_ids_and_the_note_hold() -> None:
+def test_a_name_and_a_stored_note_are_one_short_line_whatever_ids_and_edits_hold() -> None:
     ids = {"rubric_id": "rule\n" * 500, "run_id": "run \x1b[31m" * 500, "judge": "j" * 5_000}
-    title = titled("one\ntwo \x1b]0;x\x07 ::error::" * 5_000, **ids)
-    assert columns(title) <= 90
-    assert title.isprintable()
-
-
-def test_a_stored_note_is_one_bounded_line() -> None:
+    note = "one\ntwo \x1b]0;x\x07 ::error::" * 5_000
+    title = case_title(make_result(make_spec(**ids), edit=note), 72)
     case = make_case()
-    edits = (replace(make_edit("a", "b"), editor_reason="one\ntwo \x1b[31m" * 50_000),)
+    edits = (replace(make_edit("a", "b"), editor_reason=note),)
     case = replace(case, outcome=replace(case.outcome, edits=edits))
-    note = case_result(case.spec, case).extra.edit
-    assert columns(note) <= 160
-    assert note.isprintable()
+    kept = case_result(case.spec, case).extra.edit
+    assert (columns(title) <= 90, columns(kept) <= 160) == (True, True)
+    assert (title + kept).isprintable()

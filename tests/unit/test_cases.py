@@ -43,19 +43,18 @@ def paths_of(spec: CaseSpec) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "picked"),
+    ("number", "seed", "picked"),
     [
-        (87, ["17-3", "2-3", "20-2", "23-2", "37-3"]),
-        (8234, ["17-3", "2-2", "20-2", "22-1", "49-3"]),
+        (5, 87, ["17-3", "2-3", "20-2", "23-2", "37-3"]),
+        (5, 8234, ["17-3", "2-2", "20-2", "22-1", "49-3"]),
+        # No number, or one that is too large, means all.
+        *((number, 87, AGENTHARM) for number in (None, 0, -1, 16, 17, 1000)),
     ],
 )
-def test_samples_are_those_that_rands_harness_picks(seed: int, picked: list[str]) -> None:
-    assert cases.sample(AGENTHARM, 5, seed) == picked
-
-
-@pytest.mark.parametrize("number", [None, 0, -1, 16, 17, 1000])
-def test_no_number_or_one_that_is_too_large_means_all(number: int | None) -> None:
-    assert cases.sample(AGENTHARM, number, 87) == AGENTHARM
+def test_samples_are_those_that_rands_harness_picks(
+    number: int | None, seed: int, picked: list[str]
+) -> None:
+    assert cases.sample(AGENTHARM, number, seed) == picked
 
 
 RUNS_100 = [RunSummary(f"run-{number}", epoch) for number in range(50) for epoch in (1, 2)]
@@ -87,6 +86,9 @@ def test_a_kept_sample_is_part_of_a_greater_one_and_of_each_selection_with_its_r
     drawn = cases.kept_sample(RUNS_100, 20, 8234)
     assert drawn == [run for run in RUNS_100 if run in drawn]
     assert cases.kept_sample(RUNS_100, 0, 1) == cases.kept_sample(RUNS_100, 100, 1) == RUNS_100
+    # Which runs it picks never changes.
+    always = {("run-20", 1), ("run-23", 1), ("run-29", 2), ("run-36", 1)}
+    assert picked(RUNS_100, 4) == always
 
 
 def touch(folder: Path, specs: Iterable[CaseSpec], *, judging: bool = False) -> ids.Recorded:
@@ -99,18 +101,16 @@ def touch(folder: Path, specs: Iterable[CaseSpec], *, judging: bool = False) -> 
 
 
 def test_runs_that_were_recorded_are_drawn_before_others(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
-    suite = suite_with(suite, sample=5, sampling="kept")
-    first = list(cases.expand(suite, RUNS_100, recorded=ids.Recorded()))
+    def expanded(runs: list[RunSummary], sample: int, recorded: ids.Recorded) -> list[CaseSpec]:
+        suite = suite_with(make_suite(tmp_path), sample=sample, sampling="kept")
+        return list(cases.expand(suite, runs, recorded=recorded))
+
+    first = expanded(RUNS_100, 5, ids.Recorded())
     assert {(spec.run_id, spec.epoch) for spec in first} == picked(RUNS_100, 5)
     recorded = touch(tmp_path, first)
-    new = [RunSummary(f"new.e1-{number}", 1) for number in range(200)]
-    assert list(cases.expand(suite, [*RUNS_100, *new], recorded=recorded)) == first
-    more = suite_with(suite, sample=8, sampling="kept")
-    grown = {spec.run_id for spec in cases.expand(more, [*RUNS_100, *new], recorded=recorded)}
-    assert {spec.run_id for spec in first} < grown
-    fewer = suite_with(suite, sample=2, sampling="kept")
-    assert set(cases.expand(fewer, [*RUNS_100, *new], recorded=recorded)) < set(first)
+    grown = [*RUNS_100, *(RunSummary(f"new.e1-{number}", 1) for number in range(200))]
+    assert expanded(grown, 5, recorded) == first
+    assert set(expanded(grown, 2, recorded)) < set(first) < set(expanded(grown, 8, recorded))
 
 
 @pytest.mark.parametrize("run_id", ["run", "a.e1", "a.e1.e2", "Über/e7.e3", "x.score_1", ".e1"])
@@ -122,16 +122,14 @@ def test_a_recorded_run_is_known_by_the_names_of_its_cassettes(tmp_path: Path, r
     assert not recorded.has_run(f"{run_id}.e12", 12)
 
 
-def test_which_runs_a_kept_sample_picks_never_changes() -> None:
-    drawn = {("run-20", 1), ("run-23", 1), ("run-29", 2), ("run-36", 1)}
-    assert picked(RUNS_100, 4) == drawn
-
-
 def test_names_of_an_ordinary_case() -> None:
     spec = make_spec("17-3")
     assert ids.case_name(spec) == "17-3[e1]"
     assert ids.case_id(spec) == "refunds::agent_perturbation::refund_policy::17-3[e1]"
     assert ids.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy"
+    # The id of its row has eight hex digits that never change.
+    for judge in (None, "a"):
+        assert ids.perturbed_idx(make_spec("17-3", judge=judge)) == "agent_402c6ea2"
     folder = Path("c/agent_perturbation/refund_policy")
     assert ids.cassette_path(Path("c"), spec, judging=False) == folder / "17-3.e1.generation.yaml"
     assert ids.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.judge-default.yaml"
@@ -167,32 +165,22 @@ def test_a_run_as_it_is_has_one_recording_under_all_rubrics_together(
     assert Path(f"c/{test}/{ids.TOGETHER}") not in {path.parent for path in apart}
 
 
-def test_row_id_is_eight_hex_digits_that_never_change() -> None:
-    assert ids.perturbed_idx(make_spec("17-3")) == "agent_402c6ea2"
-    assert ids.perturbed_idx(make_spec("17-3", judge="a")) == "agent_402c6ea2"
-
-
 @given(TEXTS)
 @example("a::b[c]")
 @example("\ud800")
-def test_node_part_holds_nothing_that_pytest_or_a_shell_could_misread(text: str) -> None:
-    part = ids.node_part(text)
-    assert re.fullmatch(r"[\w@+=~%.-]+", part, re.ASCII)
-    assert part not in (".", "..")
-    assert len(part) <= 64
-
-
-@given(TEXTS)
 @example("../../x")
 @example("con")
 @example("nul.txt")
 @example(".hidden")
-def test_file_part_is_a_plain_file_name_everywhere(text: str) -> None:
-    part = ids.file_part(text)
-    assert re.fullmatch(r"[\w@+=~%.-]+", part, re.ASCII)
-    assert not part.startswith(".")
-    assert not part.endswith(".")
-    assert not re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?", part)
+def test_a_part_holds_nothing_that_pytest_a_shell_or_a_file_system_could_misread(text: str) -> None:
+    node, file = ids.node_part(text), ids.file_part(text)
+    for part in (node, file):
+        assert re.fullmatch(r"[\w@+=~%.-]+", part, re.ASCII)
+    assert node not in (".", "..")
+    assert len(node) <= 64
+    assert not file.startswith(".")
+    assert not file.endswith(".")
+    assert not re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?", file)
 
 
 @given(SPECS)

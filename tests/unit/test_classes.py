@@ -20,13 +20,7 @@ from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import artifact_stem, case_name, cassette_path, question_digest
 from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.scales import (
-    BINARY,
-    NOT_APPLICABLE,
-    code_of,
-    named,
-    spelled,
-)
+from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, code_of, named, spelled
 from pytest_jrh.judges.judge import judge_response, judged_case
 from pytest_jrh.judges.own_code import Scoring, code_answer
 from pytest_jrh.llm.calls import ordinal_guidance, parse, score_levels_table
@@ -145,14 +139,10 @@ def test_rubrics_of_one_suite_are_of_one_kind(tmp_path: Path) -> None:
 
 
 def test_prompts_list_each_answer_as_it_is_said() -> None:
-    table = score_levels_table(OF_CLASSES.scale).splitlines()
-    name = json.dumps(HOSTILE)
-    assert table == [
-        f"{name}: It wins. 1: not a line",
-        '"tie": Nobody wins.',
-        '"lose": It loses.',
-        '"n/a": Nobody plays.',
-    ]
+    assert score_levels_table(OF_CLASSES.scale) == (
+        f"{json.dumps(HOSTILE)}: It wins. 1: not a line\n"
+        '"tie": Nobody wins.\n"lose": It loses.\n"n/a": Nobody plays.'
+    )
     assert score_levels_table(PLAIN.scale).endswith('1: violated\n"n/a": Nobody asks.')
     names: Any = {"tie": "T or t", "n/a": "N"}
     assert score_levels_table(OF_CLASSES.scale, names) == "T or t: Nobody wins.\nN: Nobody plays."
@@ -236,20 +226,24 @@ def test_records_and_the_ledger_have_words(rubric: Rubric, said: Any) -> None:
         assert result.scale == result_from(text).scale
 
 
-@pytest.mark.parametrize(
-    ("answers", "scores"), [("|tie|win", '["tied"]'), ("", '["tie"]'), ("binary", '["n/a"]')]
-)
-def test_a_line_with_a_word_that_is_not_on_offer_is_none(answers: str, scores: str) -> None:
-    line = f'{{"format": 3, "case_id": "a", "scores": {scores}, "answers": "{answers}"}}'
-    with pytest.raises(ValidationError, match="scores"):
-        result_from(line)
+OF_CASE = '{"format": 3, "case_id": "a", '
 
 
 @pytest.mark.parametrize(
-    "line", ['["answers", "|n/a"]', '{"extra": {"answers": "|n/a"}}', '"answers|n/a"']
+    ("line", "said"),
+    [
+        (OF_CASE + '"scores": ["tied"], "answers": "|tie|win"}', "scores"),
+        (OF_CASE + '"scores": ["tie"], "answers": ""}', "scores"),
+        (OF_CASE + '"scores": ["n/a"], "answers": "binary"}', "scores"),
+        ('["answers", "|n/a"]', None),
+        ('{"extra": {"answers": "|n/a"}}', None),
+        ('"answers|n/a"', None),
+    ],
 )
-def test_what_is_no_line_is_refused_as_before(line: str) -> None:
-    with pytest.raises(ValidationError):
+def test_what_is_no_line_or_has_a_word_that_is_not_on_offer_is_refused(
+    line: str, said: str | None
+) -> None:
+    with pytest.raises(ValidationError, match=said):
         result_from(line)
 
 
@@ -310,21 +304,23 @@ def test_a_label_that_was_given_blind_is_kept_as_a_word(tmp_path: Path) -> None:
 def test_n_a_is_a_label_where_it_is_on_offer_and_else_asked_for() -> None:
     runs = (RunSummary("run-1", 1), RunSummary("run-2", 1))
     rows = [LabelRow("run-1", label="N/A", line=2), LabelRow("run-2", label="satisfied", line=3)]
-    joined = Joiner(runs, {PLAIN.id: PLAIN}).join(rows, LabelSection(), "labels.csv")
+
+    def join(rubric: Rubric, rows: list[LabelRow], **section: Any) -> Any:
+        joiner = Joiner(runs, {rubric.id: rubric}, ordinal=rubric is OF_CLASSES)
+        return joiner.join(rows, LabelSection(**section), "labels.csv")
+
+    joined = join(PLAIN, rows)
     assert joined.labels[RUBRIC.id, "run-1", 1].value == NOT_APPLICABLE
     [notice] = joined.notices
     assert "n/a is taken as a verdict" in notice
     assert notice.endswith(": 1.")
-    [problem] = Joiner(runs, {RUBRIC.id: RUBRIC}).join(rows, LabelSection(), "labels.csv").problems
+    [problem] = join(RUBRIC, rows).problems
     assert "not_applicable: TEXT" in str(problem)
     assert "n/a: null" in str(problem)
-    mapped = LabelSection(map={"n/a": None, "satisfied": 0})
-    joined = Joiner(runs, {RUBRIC.id: RUBRIC}).join(rows, mapped, "labels.csv")
-    assert not joined.problems
-    assert "run-1" not in str(joined.labels)
-    by_id = {OF_CLASSES.id: OF_CLASSES}
+    joined = join(RUBRIC, rows, map={"n/a": None, "satisfied": 0})
+    assert (joined.problems, "run-1" in str(joined.labels)) == ([], False)
     of_classes = [LabelRow("run-1", label="TIE", line=2), LabelRow("run-2", label="Tye", line=3)]
-    joined = Joiner(runs, by_id, ordinal=True).join(of_classes, LabelSection(), "l.csv")
+    joined = join(OF_CLASSES, of_classes)
     assert joined.labels[RUBRIC.id, "run-1", 1].value == code_of("tie")
     [problem] = joined.problems
     assert 'got "Tye"; must be' in str(problem)

@@ -82,10 +82,8 @@ def test_what_a_summary_shortens_is_taken_from_the_sample(made: Path) -> None:
 def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
     made: Path, tmp_path: Path
 ) -> None:
-    def spoil(members: dict[str, bytes]) -> None:
-        members["samples/b_epoch_1.json"] = b"{"
-
-    spoiled = rewrite(Path(shutil.copy(made, tmp_path)), spoil)
+    damage = {"samples/b_epoch_1.json": b"{"}
+    spoiled = rewrite(Path(shutil.copy(made, tmp_path)), lambda members: members.update(damage))
     found = clusters(spoiled, "long")
     assert found["b1"] is None
     assert found["c1"] is not None
@@ -136,8 +134,7 @@ def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:
     runs = [run(number, metadata={"task": "x"}) for number in (1, 2)]
     overrides = {AGENT: {"cluster_key": "task"}, "cases": {"frozen": "cases.jsonl"}}
     config = write_suite(tmp_path, runs=runs, rubrics=[rubric(1)], overrides=overrides).config
-    suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
-    assert [spec.cluster for spec in suite.specs()] == ["of 1", "of 2"]
-    config.write_text(config.read_text().replace("cluster_key: task", "cluster_key: null"))
-    suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
-    assert [spec.cluster for spec in suite.specs()] == ["own", None]
+    for key, found in (("task", ["of 1", "of 2"]), ("null", ["own", None])):
+        config.write_text(config.read_text().replace("cluster_key: task", f"cluster_key: {key}"))
+        suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
+        assert [spec.cluster for spec in suite.specs()] == found

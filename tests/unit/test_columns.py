@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.core.scales import Scale
 from pytest_jrh.stats.comparison import Baseline, Scope
 from pytest_jrh.stats.verdicts import Coded, Verdicts, distinct
 from tests.support.figures import comparison_of
@@ -34,21 +33,14 @@ def table(rows: int, seed: int, **settings: Any) -> CheckedTable:
     entries = []
     for number in range(rows):
         case = f"case {number // 2}"
-        entries.append(
-            {
-                "case": case,
-                "repeat": number % 2,
-                "rubric": f"r{len(case) % 3}" if "scale" in settings else "only",
-                "label": rng.choice([*scores, ""]) if number % 2 == 0 else "",
-                "verdict": rng.choice([*scores, ""]),
-                "old": rng.choice([*scores, ""]),
-                "run": f"run {number // 10}",
-                "reasoning": rng.choice(["", "The rubric is violated.", "The score is 3."]),
-            }
-        )
-    return check_table(
-        entries, label="label", repeat="repeat", cluster="run", baseline="old", **settings
-    )
+        entry: dict[str, Any] = {"case": case, "repeat": number % 2, "run": f"run {number // 10}"}
+        entry["rubric"] = f"r{len(case) % 3}" if "scale" in settings else "only"
+        entry["label"] = rng.choice([*scores, ""]) if number % 2 == 0 else ""
+        entry |= {name: rng.choice([*scores, ""]) for name in ("verdict", "old")}
+        entry["reasoning"] = rng.choice(["", "The rubric is violated.", "The score is 3."])
+        entries.append(entry)
+    columns = {"label": "label", "repeat": "repeat", "cluster": "run", "baseline": "old"}
+    return check_table(entries, **columns, **settings)
 
 
 @pytest.mark.parametrize("rows", [40, 400, 4_000])
@@ -58,9 +50,7 @@ def test_rows_of_a_table_give_the_columns_of_their_results(
 ) -> None:
     checked = table(rows, rows, **settings)
     session = checked.session
-    scales: dict[tuple[str, str], Scale] = {}
-    for key, rubric in session.rubrics.items():
-        scales[key] = rubric.scale
+    scales = {key: rubric.scale for key, rubric in session.rubrics.items()}
     lines = Baseline(dict(session.earlier))
     ids = [result.case_id for result in checked.results]
     compared = comparison_of(lines, checked.results, Scope.of(ids), scales).verdicts
