@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -14,10 +15,6 @@ from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import RateLimitSection
 from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.suite import Suite
-
 
 TESTS = "admin.perturbation_config.tests_to_run"
 ASKING = [probe.name for probe in PROBES.values() if probe.binary_only]
@@ -57,10 +54,8 @@ def test_objective_pass_turns_the_negatives_alone(folder: Folder) -> None:
 
 def test_a_test_that_is_not_to_be_evaluated_is_only_generated(folder: Folder) -> None:
     suite = folder.load(changed("admin.evaluation_config.tests_to_evaluate", ["agent_positives"]))
-    assert [(test.name, test.evaluate) for test in suite.tests] == [
-        ("agent_perturbation", False),
-        ("agent_positives", True),
-    ]
+    evaluated = {test.name: test.evaluate for test in suite.tests}
+    assert evaluated == {"agent_perturbation": False, "agent_positives": True}
     empty = folder.load(changed("admin.evaluation_config.tests_to_evaluate", []))
     assert all(test.evaluate for test in empty.tests)
 
@@ -91,9 +86,7 @@ def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside
     data[AGENT] = {"input_log_path": "a.eval", "rubric_path": "r.json"}
     (beside / "s.yml").write_text(yaml.safe_dump(data), encoding="utf-8")
 
-    def load() -> Suite:
-        return load_suite(beside / "s.yml", cwd=cwd, rootdir=rootdir)
-
+    load = partial(load_suite, beside / "s.yml", cwd=cwd, rootdir=rootdir)
     (beside / "r.json").write_text('[{"id": "a", "instructions": "x"}]', encoding="utf-8")
     with pytest.raises(InputError) as caught:
         load()
@@ -120,9 +113,8 @@ def test_sampling_falls_back_key_by_key(folder: Folder) -> None:
 
 
 def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
-    text = yaml.safe_dump(minimal()).replace(
-        "module_name: demo", "module_name: demo\n  time_stamp: 20251103_1222"
-    )
+    name = "module_name: demo"
+    text = yaml.safe_dump(minimal()).replace(name, f"{name}\n  time_stamp: 20251103_1222")
     assert folder.load(text).results_dir == folder.root / "outputs/demo_20251103_1222"
 
 
@@ -145,22 +137,12 @@ def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
     assert folder.load(data).frozen == cases
 
 
-def test_a_frozen_suite_over_two_folders_asks_for_one(folder: Folder) -> None:
-    problem = folder.problem(changed("cases.frozen", True))
-    assert f"set {AGENT}.output.dir" in (problem.hint or "")
-
-
 def test_suites_are_told_from_other_files(folder: Folder, tmp_path: Path) -> None:
-    def looks(text: str) -> bool:
+    suites = ["# a suite\nadmin:\n\tbroken: [\n", f'"{AGENT}": {{}}\n']
+    suites.append('{"synthetic_data_params": {}, "admin": {}}')
+    for text in (*suites, "- id: a\n  instructions: admin: x\n", "users:\n  admin: me\n", ""):
         (tmp_path / "x.yml").write_text(text, encoding="utf-8")
-        return looks_like_suite(tmp_path / "x.yml")
-
-    assert looks("# a suite\nadmin:\n\tbroken: [\n")
-    assert looks(f'"{AGENT}": {{}}\n')
-    assert looks('{"synthetic_data_params": {}, "admin": {}}')
-    assert not looks("- id: a\n  instructions: admin: x\n")
-    assert not looks("users:\n  admin: me\n")
-    assert not looks("")
+        assert looks_like_suite(tmp_path / "x.yml") is (text in suites)
     assert not looks_like_suite(tmp_path)
     assert not looks_like_suite(tmp_path / "missing.yml")
 
@@ -186,11 +168,9 @@ def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: 
         "summary": {"model": "s"},
         "verifier": {"model": "v", "rate_limit": {"calls": 3, "period": 60}},
     }
-    stages = folder.load(data).stages
+    stages, limit = folder.load(data).stages, RateLimitSection(calls=3, period=60)
     assert stages["summary"] == StageModel("summary", "s")
-    assert stages["verifier"] == StageModel(
-        "verifier", "v", rate_limit=RateLimitSection(calls=3, period=60)
-    )
+    assert stages["verifier"] == StageModel("verifier", "v", rate_limit=limit)
 
 
 def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_set(
@@ -223,18 +203,6 @@ def test_verifier_false_turns_it_off(folder: Folder) -> None:
     assert set(suite.stages) == {"planner", "editor", "summary"}
 
 
-def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: Folder) -> None:
-    judges = [{"name": "a"}, {"name": "a"}, {"name": "b", "template": "agent_autograder"}]
-    for panel, key, message in (
-        (judges[:2], "[1].name", "duplicate name"),
-        (judges, "[2].template", "must be the suite's, agent_judge"),
-        ([{"model": "m"}], "[0].name", "is missing"),
-    ):
-        problem = folder.problem(changed("admin.evaluation_config.judges", panel))
-        assert problem.key == f"admin.evaluation_config.judges{key}"
-        assert message in problem.message
-
-
 def test_code_of_a_panel_is_as_random_as_the_section_judge_says(folder: Folder) -> None:
     (folder.root / "judges.py").write_text("def strict(case):\n    return 0\n", encoding="utf-8")
     code = {"python": "judges.py:strict"}
@@ -253,10 +221,6 @@ def test_code_of_a_panel_is_as_random_as_the_section_judge_says(folder: Folder) 
 def test_only_the_targeted_rubrics_are_kept(folder: Folder) -> None:
     suite = folder.load(changed(f"{AGENT}.target_rubric_ids", ["safe"]))
     assert [rubric.id for rubric in suite.rubrics] == ["safe"]
-    problem = folder.problem(changed(f"{AGENT}.target_rubric_ids", ["safe", "knid"]))
-    assert problem.key == f"{AGENT}.target_rubric_ids[1]"
-    assert "kind, safe" in problem.message
-    assert problem.hint == "kind is the nearest id"
 
 
 def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -> None:
@@ -265,21 +229,10 @@ def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -
     assert negatives.targets == {"kind": (0, 1, 2, 3)}
     assert positives.targets == {"kind": (3,)}
     assert folder.load(minimal()).tests[0].targets == {"kind": (None,)}
-
-
-@pytest.mark.parametrize("targets", ["0, 2 ,2", [2, 0], ["2", 0]])
-def test_score_targets_are_a_list_or_text(folder: Folder, targets: object) -> None:
-    folder.rubrics(ORDINAL_RUBRIC)
-    data = ordinal()
-    data[AGENT] = {"score_targets": targets}
-    assert folder.load(data).tests[0].targets == {"kind": (0, 2)}
-
-
-def test_a_score_target_outside_the_scale_names_the_scores(folder: Folder) -> None:
-    folder.rubrics(ORDINAL_RUBRIC)
-    data = ordinal()
-    data[AGENT] = {"score_targets": [1, 7]}
-    problem = folder.problem(data)
+    for targets in ("0, 2 ,2", [2, 0], ["2", 0]):
+        data = {**ordinal(), AGENT: {"score_targets": targets}}
+        assert folder.load(data).tests[0].targets == {"kind": (0, 2)}
+    problem = folder.problem({**ordinal(), AGENT: {"score_targets": [1, 7]}})
     assert problem.key == f"{AGENT}.score_targets"
     assert problem.message == "got 7; the answers are 0 (0!), 1 (1!), 2 (2!), 3 (3!)"
 
@@ -339,32 +292,43 @@ def with_tests(*tests: str, **agent: Any) -> dict[str, Any]:
     return {**changed(TESTS, list(tests)), AGENT: agent}
 
 
+def probe(name: str = "mine", **settings: Any) -> dict[str, Any]:
+    return {**minimal(), "cases": {"probes": {name: settings}}}
+
+
+JUDGES, TARGETS = "admin.evaluation_config.judges", f"{AGENT}.target_rubric_ids"
+TWICE = [{"name": "a"}, {"name": "a"}]
+TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
+TO_EVALUATE = changed("admin.evaluation_config.tests_to_evaluate", ["labels"])
+
+
 @pytest.mark.parametrize(
-    ("section", "key", "message"),
+    ("data", "key", "said"),
     [
+        (changed(JUDGES, TWICE), f"{JUDGES}[1].name", "duplicate name"),
+        (changed(JUDGES, TEMPLATES), f"{JUDGES}[1].template", "must be the suite's, agent_judge"),
+        (changed(JUDGES, [{"model": "m"}]), f"{JUDGES}[0].name", "is missing"),
+        (changed(f"{AGENT}.target_rubric_ids", ["knid"]), f"{AGENT}.target_rubric_ids[0]", "kind,"),
         (
-            {"mine": {"changes": "flip"}},
-            "cases.probes.mine.instruction",
-            "is missing; must be text",
+            changed(f"{AGENT}.target_rubric_ids", ["knid"]),
+            f"{AGENT}.target_rubric_ids[0]",
+            "kind i",
         ),
-        ({"mine": {"instruction": "a", "changes": 1}}, "cases.probes.mine.changes", "none or flip"),
-        (
-            {"mine": {"instruction": "a", "variants": ["x"]}},
-            "cases.probes.mine.variants",
-            "unknown",
-        ),
-        ({"My one": {"instruction": "a"}}, "cases.probes.My one", "a name in a-z, 0-9 and _"),
-        ({"position": {"instruction": "a"}}, "cases.probes.position", "the name of another test"),
-        ({"positives": {"instruction": "a"}}, "cases.probes.positives", "the name of another test"),
-        ({"mine": {"instruction": "a", "of": ["labels"]}}, "cases.probes.mine.of[0]", "can change"),
+        (changed("cases.frozen", True), "cases.frozen", f"set {AGENT}.output.dir"),
+        (TO_EVALUATE, "admin.evaluation_config.tests_to_evaluate[0]", f"add labels to {TESTS}"),
+        (probe(changes="flip"), "cases.probes.mine.instruction", "is missing; must be text"),
+        (probe(instruction="a", changes=1), "cases.probes.mine.changes", "none or flip"),
+        (probe(instruction="a", variants=["x"]), "cases.probes.mine.variants", "unknown"),
+        (probe("My one", instruction="a"), "cases.probes.My one", "a name in a-z, 0-9 and _"),
+        (probe("position", instruction="a"), "cases.probes.position", "the name of another test"),
+        (probe("positives", instruction="a"), "cases.probes.positives", "the name of another test"),
+        (probe(instruction="a", of=["labels"]), "cases.probes.mine.of[0]", "can change"),
     ],
 )
-def test_mistakes_in_a_probe_by_text_are_placed(
-    folder: Folder, section: object, key: str, message: str
-) -> None:
-    problem = folder.problem(with_tests("agent_perturbation") | {"cases": {"probes": section}})
+def test_a_mistake_is_placed(folder: Folder, data: dict[str, Any], key: str, said: str) -> None:
+    problem = folder.problem(data)
     assert (problem.key, problem.line is not None) == (key, True)
-    assert message in problem.message
+    assert said in str(problem)
 
 
 def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) -> None:
@@ -379,10 +343,8 @@ def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) 
     assert "mine" in folder.problem(without).message
     folder.rubrics([rubric | {"probes": {}}])
     problem = folder.problem({**without, "gate": rule})
-    assert (problem.key, problem.message.startswith('got "mine", which is')) == (
-        "gate.probes.mine",
-        True,
-    )
+    assert problem.key == "gate.probes.mine"
+    assert problem.message.startswith('got "mine", which is')
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
     assert "on a scale it has no case" in folder.problem(data).message
@@ -391,7 +353,7 @@ def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) 
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_probe_that_asks_changes_cases_that_violate_their_rubric(
+def test_a_probe_that_asks_changes_cases_that_violate_their_rubric_and_needs_two_answers(
     folder: Folder, name: str
 ) -> None:
     data = with_tests("agent_perturbation", "agent_positives", name)
@@ -400,12 +362,7 @@ def test_a_probe_that_asks_changes_cases_that_violate_their_rubric(
     assert (problem.key, problem.hint is not None) == (f"{TESTS}[1]", True)
     assert "rubric" in problem.message
     assert "there is none" in problem.message
-
-
-@pytest.mark.parametrize("name", ASKING)
-def test_a_probe_that_asks_needs_two_answers(folder: Folder, name: str) -> None:
     folder.rubrics(ORDINAL_RUBRIC)
-    data = with_tests("agent_perturbation", name)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
     assert folder.problem(data).message == f"{name} is for binary suites: on a scale it has no case"
 

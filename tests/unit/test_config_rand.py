@@ -57,73 +57,47 @@ def test_a_key_without_meaning_is_named_and_changes_nothing(tmp_path: Path, path
     assert not found.mistakes
 
 
-def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> None:
-    ours = {
+def ours(*kinds: str) -> dict[str, Any]:
+    return {
         "suite": {"log": "inputs/data/demo/demo.eval", "rubrics": "inputs/data/demo/rubric.json"},
-        "cases": {"kinds": ["perturbation", "positives"]},
+        "cases": {"kinds": [*kinds]},
         "judge": {"model": minimal()["admin"]["evaluation_config"]["autograder_model_name"]},
         "editor": {"model": minimal()["synthetic_data_params"]["generation_model_name"]},
     }
-    suite, rands = folder.load(ours), folder.load(minimal())
+
+
+def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> None:
+    suite, rands = folder.load(ours("perturbation", "positives")), folder.load(minimal())
     assert (suite.name, suite.mode, suite.rubrics) == (rands.name, rands.mode, rands.rubrics)
     assert (suite.judges[0].stage, suite.stages) == (rands.judges[0].stage, rands.stages)
     assert (suite.logs, suite.config.cases) == (rands.logs, rands.config.cases)
 
 
+TO_RUN, PROBES = (f"admin.perturbation_config.{key}" for key in ("tests_to_run", "probes"))
+EVALUATED = "admin.evaluation_config.tests_to_evaluate"
+OURS, RANDS = "perturbation, positives, ", "agent_perturbation or agent_positives or labels or"
+TESTS = "a list of tests (agent_perturbation, agent_positives, labels,"
+OF = changed(PROBES, {"position": {"of": ["positives"]}})
+
+
 @pytest.mark.parametrize(
-    ("written", "nearest"),
+    ("data", "key", "got", "may_be", "nearest"),
     [
-        ("agent_perturbation", "perturbation"),
-        ("agent_positives", "positives"),
-        ("positive", "positives"),
+        (ours("agent_perturbation"), "cases.kinds[0]", "agent_perturbation", OURS, "perturbation"),
+        (ours("agent_positives"), "cases.kinds[0]", "agent_positives", OURS, "positives"),
+        (ours("positive"), "cases.kinds[0]", "positive", OURS, "positives"),
+        (changed(TO_RUN, ["positives"]), f"{TO_RUN}[0]", "positives", RANDS, "agent_positives"),
+        (changed(EVALUATED, "labels"), EVALUATED, "labels", TESTS, None),
+        (OF, f"{PROBES}.position.of[0]", "positives", RANDS, "agent_positives"),
     ],
 )
-def test_our_files_have_our_words_for_kinds_of_tests(
-    folder: Folder, written: str, nearest: str
+def test_our_files_have_our_words_for_kinds_of_tests_and_rands_have_rands(
+    folder: Folder, data: dict[str, Any], key: str, got: str, may_be: str, nearest: str | None
 ) -> None:
-    data = {
-        "suite": {"log": "inputs/data/demo/demo.eval", "rubrics": "inputs/data/demo/rubric.json"},
-        "cases": {"kinds": [written]},
-        "judge": {"model": "openai/judge"},
-    }
     problem = folder.problem(data)
-    assert problem.key == "cases.kinds[0]"
-    assert problem.message.startswith(f'got "{written}"; must be perturbation, positives, ')
-    assert problem.hint == f"{nearest} is the nearest"
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "place", "message", "hint"),
-    [
-        (
-            "admin.perturbation_config.tests_to_run",
-            ["perturbation"],
-            "[0]",
-            'got "perturbation"; must be agent_perturbation or agent_positives or labels or',
-            "agent_perturbation is the nearest",
-        ),
-        (
-            "admin.evaluation_config.tests_to_evaluate",
-            "labels",
-            "",
-            'got "labels"; must be a list of tests (agent_perturbation, agent_positives, labels,',
-            None,
-        ),
-        (
-            "admin.perturbation_config.probes",
-            {"position": {"of": ["positives"]}},
-            ".position.of[0]",
-            'got "positives"; must be agent_perturbation or agent_positives or labels or',
-            "agent_positives is the nearest",
-        ),
-    ],
-)
-def test_rands_files_have_rands_words_for_kinds_of_tests(
-    folder: Folder, key: str, value: object, place: str, message: str, hint: str | None
-) -> None:
-    problem = folder.problem(changed(key, value))
-    assert (problem.key, problem.hint) == (f"{key}{place}", hint)
-    assert problem.message.startswith(message)
+    assert problem.key == key
+    assert problem.message.startswith(f'got "{got}"; must be {may_be}')
+    assert problem.hint == (nearest and f"{nearest} is the nearest")
 
 
 def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -> None:
