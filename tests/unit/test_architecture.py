@@ -16,22 +16,8 @@ import pytest_jrh
 PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the rooms before its own, and from its own.
 ROOMS = (
-    "core",
-    "llm",
-    "cases",
-    "judges",
-    "config",
-    "stats",
-    "sources",
-    "store",
-    "recording",
-    "people",
-    "reports",
-    "review",
-    "engine",
-    "cli",
-    "plugin",
-    "__main__",
+    *("core", "llm", "cases", "judges", "config", "stats", "sources", "store", "recording"),
+    *("people", "reports", "review", "engine", "cli", "plugin", "__main__"),
 )
 # Each is imported in these modules only, and only where it is needed: inside a function.
 HEAVY: dict[str, tuple[str, ...]] = {
@@ -101,22 +87,15 @@ def own(imported: Import) -> str:
 def test_modules_import_from_rooms_before_their_own() -> None:
     place = {name: number for number, name in enumerate(ROOMS)}
     # `__init__` names what the package offers, and loads it when it is asked for.
-    wrong = [
-        str(imported)
-        for imported in imports()
-        if imported.module != "__init__" and own(imported) not in ("", "__version__")
-        if place[room(own(imported))] > place[room(imported.module)]
-    ]
-    assert not wrong
+    for one in imports():
+        if one.module != "__init__" and own(one) not in ("", "__version__"):
+            assert place[room(own(one))] <= place[room(one.module)], one
 
 
 def test_only_the_plugin_imports_pytest() -> None:
-    assert not [
-        str(one)
-        for one in imports()
-        if room(one.name) in {"pytest", "_pytest", "pluggy", "xdist"}
-        and room(one.module) != "plugin"
-    ]
+    of_pytest = {"pytest", "_pytest", "pluggy", "xdist"}
+    rooms = {room(one.module) for one in imports() if room(one.name) in of_pytest}
+    assert rooms == {"plugin"}
 
 
 @pytest.mark.parametrize("library", HEAVY)

@@ -36,8 +36,20 @@ def checked(pairs: Sequence[Row], **settings: Any) -> CheckedTable:
     return check_table(rows(pairs), **settings)
 
 
+def figures_of(pairs: Sequence[Row], **settings: Any) -> Any:
+    return checked(pairs, **settings).judges["verdict"].figures
+
+
 def doubts(table: CheckedTable) -> str:
     return str(compose(table.session).doubts)
+
+
+def headline(table: list[dict[str, str]], baseline: str, **settings: Any) -> str:
+    """The word and the headline of the same judge's verdicts, held against earlier ones."""
+    held = {"verdict": "verdict", "baseline": baseline, "same_judge": True}
+    decision = check_table(table, **held, **settings).decision
+    assert decision is not None
+    return f"{decision.word}: {decision.headline}"
 
 
 SIDES = [("first", "first"), ("tie", "second"), ("second", "second"), ("First", "tie")]
@@ -115,18 +127,15 @@ def test_what_is_no_set_of_classes_is_refused_with_what_to_do(
 
 
 def test_words_are_classes_where_both_sides_have_them_or_an_option_says_so() -> None:
-    partly = [("pass", "pass"), ("partly", "fail"), ("fail", "partly")]
-    assert {*checked(partly).judges["verdict"].figures} >= {"recall of partly", "macro_f1"}
-    assert (
-        "recall of n/a"
-        in checked([("a", "n/a"), ("n/a", "a")], classes=["a", "n/a"]).judges["verdict"].figures
-    )
-    numbers = checked([("0", "1"), ("1", "2"), ("2", "2")], classes=["0", "1", "2"])
-    assert "recall of 2" in numbers.judges["verdict"].figures
     both = [("violated", "violatd"), ("violatd", "violated"), ("satisfied", "satisfied")]
-    assert "recall of violatd" in checked(both).judges["verdict"].figures
-    joined = checked([("a", "x"), ("b", "b")], map={"x": "a"})
-    assert joined.judges["verdict"].figures["accuracy"].value == 1
+    for pairs, classes, word in (
+        ([("pass", "pass"), ("partly", "fail"), ("fail", "partly")], (), "partly"),
+        ([("a", "n/a"), ("n/a", "a")], ("a", "n/a"), "n/a"),
+        ([("0", "1"), ("1", "2"), ("2", "2")], ("0", "1", "2"), "2"),
+        (both, (), "violatd"),
+    ):
+        assert f"recall of {word}" in figures_of(pairs, classes=classes)
+    assert figures_of([("a", "x"), ("b", "b")], map={"x": "a"})["accuracy"].value == 1
 
 
 def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,7 +173,7 @@ THREE = ("violated", "satisfied", "n/a")
 
 
 @pytest.mark.parametrize(
-    ("judge", "headline", "doubt"),
+    ("judge", "said", "doubt"),
     [
         (lambda _: "n/a", "misses 20 of 20 violations that it found before (judged n/a)", ""),
         (
@@ -180,26 +189,23 @@ THREE = ("violated", "satisfied", "n/a")
     ],
 )
 def test_a_judge_that_is_wrong_about_n_a_is_named(
-    judge: Callable[[str], str], headline: str, doubt: str
+    judge: Callable[[str], str], said: str, doubt: str
 ) -> None:
     pairs = [(label, judge(label), label) for label in THREE * 20]
     table = rows(pairs, "earlier")
-    decided = check_table(table, verdict="verdict", baseline="earlier", same_judge=True)
-    assert decided.decision is not None
-    assert decided.decision.word == "FAIL"
-    assert headline in decided.decision.headline
+    assert f"FAIL: the judge {said}" in headline(table, "earlier")
     alone = doubts(check_table(table, verdict="verdict"))
     assert (doubt or "Constant verdict: n/a for all 60 cases.") in alone
 
 
 def test_n_a_is_missed_no_false_alarm_and_in_no_mean() -> None:
-    figures = checked([(label, "n/a") for label in THREE * 4]).judges["verdict"].figures
+    figures = figures_of([(label, "n/a") for label in THREE * 4])
     assert figures["recall"].fraction == "0 of 4"
     assert figures["false_positive_rate"].fraction == "0 of 4"
     assert figures["called_not_applicable"].fraction == "4 of 4"
     assert figures["recall of n/a"].fraction == "4 of 4"
     levels = [("1", "1"), ("5", "n/a"), ("n/a", "n/a"), ("n/a", "3"), ("3", "4")]
-    figures = checked(levels, scale=(1, 5)).judges["verdict"].figures
+    figures = figures_of(levels, scale=(1, 5))
     assert figures["exact"].fraction == "2 of 5"
     assert figures["mean_absolute_error"].value == pytest.approx(0.5)
     assert figures["mean_absolute_error"].n == 2
@@ -208,18 +214,13 @@ def test_n_a_is_missed_no_false_alarm_and_in_no_mean() -> None:
 
 def test_n_a_beside_levels_is_decided_about_by_itself() -> None:
     labels = ["1", "2", "3", "n/a"] * 15
-    same = rows([(label, label, label) for label in labels], "old")
-    kept = check_table(same, scale=(1, 3), verdict="verdict", baseline="old", same_judge=True)
-    assert kept.decision is not None
-    assert "as good as before on 60 cases" in kept.decision.headline
-    for said, headline in (
+    for verdict, said in (
+        ("", "as good as before on 60 cases"),
         ("n/a", "says n/a to 45 of 45 cases that it gave a level before"),
         ("2", "misses 15 of 15 n/a cases that it found before"),
     ):
-        table = rows([(label, said, label) for label in labels], "old")
-        lost = check_table(table, scale=(1, 3), verdict="verdict", baseline="old", same_judge=True)
-        assert lost.decision is not None
-        assert headline in lost.decision.headline
+        table = rows([(label, verdict or label, label) for label in labels], "old")
+        assert said in headline(table, "old", scale=(1, 3))
 
 
 @pytest.mark.parametrize("word", ["all", "rubric", "violated", "<b>x</b>", "=1+1", "class"])

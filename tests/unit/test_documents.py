@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 import pytest_jrh
 from pytest_jrh.config.options import OPTIONS
+from pytest_jrh.core.cases import SKIPS, SkipKind
 from pytest_jrh.stats.figures import COLUMNS
 from tools import haiku_coding, reference, strong_judges
 from tools.schema import config_schema, rubrics_schema
@@ -32,11 +33,7 @@ def name_of(path: Path) -> str:
 def blocks(path: Path, language: str) -> list[str]:
     """The fenced blocks of a document in one language."""
     tokens = MarkdownIt().parse(path.read_text("utf-8"))
-    return [
-        token.content
-        for token in tokens
-        if token.type == "fence" and token.info.strip() == language
-    ]
+    return [t.content for t in tokens if t.type == "fence" and t.info.strip() == language]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -64,22 +61,12 @@ def test_the_table_of_two_prompts_is_the_facts_of_its_data_alone(tmp_path: Path)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_every_option_that_a_document_names_is_there(path: Path) -> None:
-    named = set(re.findall(r"--jrh-[a-z-]+[a-z]", path.read_text("utf-8")))
-    assert named <= {option.flag for option in OPTIONS}
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_every_relative_link_of_a_document_leads_to_a_file(path: Path) -> None:
-    for place in re.findall(r"\]\((?!https?:|#)([^)#]*)", path.read_text("utf-8")):
-        assert (path.parent / place).exists(), place
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_every_file_of_this_repository_that_a_document_names_is_there(path: Path) -> None:
-    places = re.findall(
-        r"`((?:pytest_jrh|benchmarks|examples|tests|tools)/[\w./-]+)`", path.read_text("utf-8")
-    )
+def test_every_option_link_and_file_that_a_document_names_is_there(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert {*re.findall(r"--jrh-[a-z-]+[a-z]", text)} <= {option.flag for option in OPTIONS}
+    links = re.findall(r"\]\((?!https?:|#)([^)#]*)", text)
+    assert [place for place in links if not (path.parent / place).exists()] == []
+    places = re.findall(r"`((?:pytest_jrh|benchmarks|examples|tests|tools)/[\w./-]+)`", text)
     assert [place for place in places if not (ROOT / place).exists()] == []
 
 
@@ -88,24 +75,15 @@ def test_yaml_examples_fit_the_schemas(path: Path) -> None:
     whole = config_schema()
     for text in blocks(path, "yaml"):
         data: Any = yaml.safe_load(text)
-        jsonschema.Draft7Validator(rubrics_schema() if isinstance(data, list) else whole).validate(
-            data
-        )
+        schema = rubrics_schema() if isinstance(data, list) else whole
+        jsonschema.Draft7Validator(schema).validate(data)
 
 
-def test_the_page_on_reports_explains_every_kind_of_skip() -> None:
-    from pytest_jrh.core.cases import SKIPS, SkipKind
-
+def test_the_page_on_reports_explains_every_kind_of_skip_and_every_figure() -> None:
+    page = (ROOT / "docs" / "report.md").read_text("utf-8")
     assert tuple(SKIPS) == get_args(SkipKind)
-    page = (ROOT / "docs" / "report.md").read_text("utf-8")
-    table = "".join(
-        f"| `{kind}` | {row.happened} | {row.advice} |\n" for kind, row in SKIPS.items()
-    )
-    assert table in page
-
-
-def test_the_page_on_reports_explains_every_figure() -> None:
-    page = (ROOT / "docs" / "report.md").read_text("utf-8")
+    skips = [f"| `{kind}` | {row.happened} | {row.advice} |\n" for kind, row in SKIPS.items()]
+    assert "".join(skips) in page
     for column in COLUMNS:
         if column.title:
             assert f"\n| {column.title} | {column.meaning}" in page
