@@ -99,7 +99,7 @@ class LabelPages(Opened):
 
 @contextmanager
 def page_process(kind: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A page of this kind (`decide` or `label`) in a process of its own, and its address."""
+    """A page of this kind (`label`) in a process of its own, and its address."""
     command = [*python(), "-m", "tests.browser.page_process", kind, str(folder)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -19,7 +19,7 @@ from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.support.suites import SuiteFiles
+from tests.support.suites import Overrides, SuiteFiles
 from tests.support.whole_way import played_the_whole_way
 
 QUICK = RetryPolicy(attempts=3, first_wait=0.002, longest_wait=0.01)
@@ -40,6 +40,11 @@ class Bench:
         """Read the suite's files again."""
         ready = make_ready(self.files.config, cwd=self.files.folder, rootdir=self.files.folder)
         self.ready = replace(ready, suite=replace(ready.suite, cassette_dir=self.cassettes))
+
+    def configure(self, overrides: Overrides) -> None:
+        """Change keys of the config, and read it."""
+        self.files.configure(overrides)
+        self.reload()
 
     def record_into(self, name: str) -> None:
         """Have the cassettes in another folder beside the one they were in."""
@@ -72,10 +77,15 @@ class Bench:
         }
         return EngineSettings(**{**defaults, **more})
 
+    def engine(self, mode: RecordMode | None, **more: Any) -> Engine:
+        """An engine that has not started; `more` are further `EngineSettings`."""
+        made: list[Case] = more.pop("made", [])
+        return Engine({self.ready.suite.name: self.ready}, self.settings(mode, made, **more))
+
     def run(self, mode: RecordMode | None = "new_episodes", **more: Any) -> Session:
         """Run every case; `more` are further `EngineSettings`."""
         made: list[Case] = []
-        engine = Engine({self.ready.suite.name: self.ready}, self.settings(mode, made, **more))
+        engine = self.engine(mode, made=made, **more)
         try:
             engine.start(self.specs)
             results = [engine.result(spec) for spec in self.specs]
@@ -118,6 +128,10 @@ class Session:
         return [(result.outcome, result.score) for result in self.results]
 
     @property
+    def outcome_names(self) -> list[str]:
+        return [result.outcome for result in self.results]
+
+    @property
     def transcripts(self) -> list[Any]:
         return [case.messages for case in self.made.values()]
 
@@ -129,6 +143,14 @@ class Session:
 def said(result: CaseResult) -> str:
     """Why a case has no verdict, in one line."""
     return " ".join(no_verdict_text(result.why).split())
+
+
+def every_model(name: str) -> dict[str, Any]:
+    """The keys of a config that ask this model at all stages."""
+    return {
+        "synthetic_data_params": {"generation_model_name": name},
+        "admin": {"evaluation_config": {"autograder_model_name": name}},
+    }
 
 
 def cassette_files(folder: Path) -> dict[str, bytes]:

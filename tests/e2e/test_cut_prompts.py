@@ -7,19 +7,14 @@ import json
 import pytest
 
 from pytest_jrh.recording.shown import is_cut
-from tests.e2e.bench import MakeBench
-from tests.e2e.test_faults import changed
+from tests.e2e.bench import Bench
 from tests.plugin.recorded import run_pytest
-from tests.support.model_server import ModelServer
+from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import run, write_suite
 
 ENGLISH = "The agent looked the order up and told the customer when it will arrive. " * 200
 CHINESE = "客服查询了订单并告诉客户何时送达。" * 300
 JSON = json.dumps([{"order": number, "state": "on its way"} for number in range(1_000)])
-
-
-def messages(text: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": text}]
 
 
 @pytest.mark.parametrize(
@@ -42,29 +37,27 @@ def messages(text: str) -> list[dict[str, str]]:
     ],
 )
 def test_a_cut_is_known_by_words_that_no_tokenizer_joins(text: str, tokens: int, cut: bool) -> None:
-    assert is_cut(messages(text), tokens) is cut
+    assert is_cut([{"role": "user", "content": text}], tokens) is cut
 
 
 def test_a_server_that_cuts_is_named_wherever_figures_are_doubted(
     pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     long = {"role": "user", "content": ENGLISH}
-    runs = [run(number) for number in (1, 2)]
-    for each in runs:
-        each["messages"] = [long, *each["messages"]]
+    runs = [run(number, messages=[long, *run(number)["messages"]]) for number in (1, 2)]
     suite = write_suite(pytester.path, runs=runs, tests=["agent_perturbation"])
     server.faults.add(
-        fault=changed(lambda whole: whole["usage"].update(prompt_tokens=1_024)),
+        fault=Fault.envelope(lambda whole: whole["usage"].update(prompt_tokens=1_024)),
         times=None,
         when=lambda request: len(request.text) > len(ENGLISH),
     )
     reports = ("--jrh-report=report.md", "--jrh-report=report.json")
-    recorded = run_pytest(pytester.path, suite.option, "--jrh-record-mode=once", *reports)
-    server.stop()
-    texts = [recorded.stdout]
-    for _ in range(2):
-        text = " ".join(texts[-1].split())
-        assert "it cut the prompt of 2 cases" in text, texts[-1]
+    # A replay knows it of the recording.
+    for mode in ("once", "none"):
+        done = run_pytest(pytester.path, suite.option, f"--jrh-record-mode={mode}", *reports)
+        server.stop()
+        text = " ".join(done.stdout.split())
+        assert "it cut the prompt of 2 cases" in text, text
         assert "was shown" not in text
         markdown = (pytester.path / "report.md").read_text("utf-8")
         assert "it cut the prompt of 2 cases" in markdown
@@ -73,18 +66,14 @@ def test_a_server_that_cuts_is_named_wherever_figures_are_doubted(
         assert len(of_suite["judges"]["default"]["shown"][0]["cut_by_server"]) == 2
         # Other stages' prompts hold the transcript, too.
         assert "verifier: the server of openai/gpt-4.1-mini read far fewer tokens" in text
-        # A replay knows it of the recording.
-        texts.append(run_pytest(pytester.path, suite.option, *reports).stdout)
 
 
 def test_parameters_are_sent_as_they_are_and_are_part_of_the_fingerprint(
-    make_bench: MakeBench, server: ModelServer
+    bench: Bench, server: ModelServer
 ) -> None:
-    bench = make_bench()
     assert bench.run().outcomes == [("agree", 1)]
-    bench.files.configure({"judge": {"params": {"num_ctx": 32_768, "options": {"top_k": 1}}}})
-    bench.reload()
-    assert [outcome for outcome, _ in bench.replay().outcomes] == ["unrecorded"]
+    bench.configure({"judge": {"params": {"num_ctx": 32_768, "options": {"top_k": 1}}}})
+    assert bench.replay().only.outcome == "unrecorded"
     assert bench.run().outcomes == [("agree", 1)]
     last = [request for request in server.requests if request.stage == "judge"][-1]
     assert (last.body["num_ctx"], last.body["options"]) == (32_768, {"top_k": 1})

@@ -7,7 +7,6 @@ import asyncio
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +38,9 @@ WITH_EXAMPLES = [
 ]
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """A model server that the usual variables lead to, in a folder with the files that the examples
-    name."""
+@pytest.fixture(autouse=True)
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the files that the examples name."""
     (tmp_path / "logs").mkdir()
     shutil.copyfile(built_log([run(1), run(2)]), tmp_path / "logs" / "my_runs.eval")
     shutil.copyfile(
@@ -71,10 +69,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
             (tmp_path / named[1]).write_text(block, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    with ModelServer() as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        yield server
 
 
 def run_examples(path: Path) -> tuple[dict[str, Any], int]:

@@ -4,27 +4,26 @@ twice."""
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from pytest_jrh.recording import tapes
-from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench, read_cassette
-from tests.e2e.test_spending import pytest_in
-from tests.support.judge_service import JudgeService
+from tests.e2e.bench import Bench, read_cassette, said
+from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer
-from tests.support.suites import SuiteFiles, write_suite
+from tests.support.suites import write_suite
 
 RUNS = 6
 CALLS = RUNS * 5
 FULL = "No space left on device"
+SUITE: dict[str, Any] = {"runs": RUNS, "tests": ["agent_perturbation"], "workers": 1}
 
 
 @contextlib.contextmanager
@@ -55,15 +54,6 @@ def resize(folder: Path, size: str) -> None:
     subprocess.run(["mount", "-o", f"remount,size={size}", str(folder)], check=True)
 
 
-def used_kib(folder: Path) -> int:
-    disk = os.statvfs(folder)
-    return (disk.f_blocks - disk.f_bfree) * disk.f_frsize // 1024
-
-
-def write(folder: Path) -> SuiteFiles:
-    return write_suite(folder, runs=RUNS, tests=["agent_perturbation"], workers=1)
-
-
 def count(output: str, word: str) -> int:
     return sum(line.startswith(f"{word} ") for line in output.splitlines())
 
@@ -71,15 +61,14 @@ def count(output: str, word: str) -> int:
 def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kept(
     tmp_path: Path, server: ModelServer
 ) -> None:
-    files = write(tmp_path / "suite")
+    files = write_suite(tmp_path / "suite", **SUITE)
     with small_disk(files.cassettes, "160k"):
         # One at a time, so that it fills up between cases.
-        full = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
-        assert full.returncode == 1
+        full = run_pytest(files.folder, files.option, "--jrh-record-mode=once", "-rA")
+        assert full.code == 1
         passed, failed = count(full.stdout, "PASSED"), count(full.stdout, "ERROR")
         assert passed + failed == RUNS
-        assert passed
-        assert failed
+        assert 0 < passed < RUNS
         assert FULL in full.stdout
         assert str(files.cassettes) in "".join(full.stdout.split())
         assert "Traceback" not in full.stdout + full.stderr
@@ -97,60 +86,14 @@ def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kep
         assert Bench(files, files.cassettes).replay().outcomes == [("agree", 1)] * RUNS
 
 
-ASKING = """
-import requests
-URL = {url!r}
-
-
-def judge(case):
-    answers = [
-        requests.post(URL, json=[number, case.transcript, "x" * 4000]).json() for number in range(6)
-    ]
-    return answers[0]["score"]
-"""
-
-
-def test_requests_of_own_code_that_find_no_room_are_not_paid_for_twice(
-    tmp_path: Path, server: ModelServer
-) -> None:
-    files = write_suite(
-        tmp_path / "suite",
-        runs=RUNS,
-        tests=["agent_perturbation"],
-        overrides={"judge": {"python": "judges.py:judge"}},
-        workers=1,
-    )
-    judge = files.config.with_name("judges.py")
-    asking = ("--jrh-record-mode=new_episodes", "-rA")
-    with JudgeService() as service, small_disk(files.cassettes, "64m"):
-        # The cases are recorded before, so that the judge's requests alone meet the full disk.
-        judge.write_text("def judge(case):\n    return 1\n", encoding="utf-8")
-        assert Bench(files, files.cassettes).run().outcomes == [("agree", 1)] * RUNS
-        resize(files.cassettes, f"{used_kib(files.cassettes) + 200}k")
-
-        judge.write_text(ASKING.format(url=service.url), encoding="utf-8")
-        full = pytest_in(files, server, *asking)
-        assert full.returncode == 1
-        output = " ".join(full.stdout.split())
-        assert "The judge judges.py:judge was stopped before a request whose answer" in output
-        assert FULL in output
-        assert 0 < len(service.asked) < RUNS * 6
-
-        resize(files.cassettes, "64m")
-        resumed = pytest_in(files, server, *asking)
-        assert resumed.returncode == 0, resumed.stdout
-        assert len(service.asked) == RUNS * 6
-        assert server.count() == CALLS - RUNS
-
-
 def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kept(
     tmp_path: Path, server: ModelServer
 ) -> None:
-    files = write(tmp_path / "suite")
+    files = write_suite(tmp_path / "suite", **SUITE)
     outputs = files.folder / "outputs"
     with small_disk(outputs, "64k", full=True):
-        full = pytest_in(files, server, "--jrh-record-mode=once", "-rA", "-n2")
-        assert full.returncode == 1
+        full = run_pytest(files.folder, files.option, "--jrh-record-mode=once", "-rA", "-n2")
+        assert full.code == 1
         assert count(full.stdout, "PASSED") == RUNS
         said = " ".join(full.stdout.split())
         assert "made case" in said
@@ -160,28 +103,22 @@ def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kep
         assert server.count() == CALLS
 
         resize(outputs, "64m")
-        again = pytest_in(files, None, "-rA", "-n2")
-        assert again.returncode == 0, again.stdout
-        assert (
-            len(next(outputs.rglob("agent_perturbations.jsonl")).read_bytes().splitlines()) == RUNS
-        )
+        again = run_pytest(files.folder, files.option, "-rA", "-n2")
+        assert again.code == 0, again.stdout
+        made = next(outputs.rglob("agent_perturbations.jsonl")).read_bytes()
+        assert made.count(b"\n") == RUNS
         assert server.count() == CALLS
 
 
 def test_nothing_is_asked_where_its_answer_could_not_be_kept(
     bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_room(*_: object) -> NoReturn:
-        raise OSError(28, FULL)
-
     with monkeypatch.context() as patch:
-        patch.setattr(tapes, "room_for", no_room)
+        patch.setattr(tapes, "room_for", Mock(side_effect=OSError(28, FULL)))
         refused = bench.run().only
     assert (refused.outcome, server.count()) == ("model_error", 0)
-    assert "No call was made, because its answer could not be stored under" in " ".join(
-        no_verdict_text(refused.why).split()
-    )
-    assert str(bench.cassettes) in "".join(no_verdict_text(refused.why).split())
-    assert FULL in " ".join(no_verdict_text(refused.why).split())
+    assert "No call was made, because its answer could not be stored under" in said(refused)
+    assert str(bench.cassettes) in "".join(said(refused).split())
+    assert FULL in said(refused)
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count() == 5

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.bench import Bench, MakeBench, cassette_files
-from tests.e2e.test_plan import BOTH, planned, to_make
+from tests.e2e.test_plan import planned, to_make
 from tests.plugin.test_growing import AGENT, write_growing, write_runs
 from tests.support.model_server import ModelServer
+from tests.support.suites import BOTH_TESTS
 
 PROMPT = "Judge {{ transcript }} by {{ rubric }}. {{ rubric_id }} Be strict.\n"
 
@@ -40,7 +41,7 @@ def test_verdicts_of_a_changed_prompt_take_the_place_of_the_old_ones(
     prompt = tmp_path / "suite" / "judge.md"
     prompt.parent.mkdir()
     prompt.write_text(PROMPT, encoding="utf-8")
-    bench = make_bench(runs=3, tests=BOTH, overrides={"judge": {"prompt_path": "judge.md"}})
+    bench = make_bench(runs=3, tests=BOTH_TESTS, overrides={"judge": {"prompt_path": "judge.md"}})
     bench.run()
     before = cassette_files(bench.cassettes)
     prompt.write_text(PROMPT.replace("strict", "kind"), encoding="utf-8")
@@ -99,11 +100,9 @@ def test_a_limit_of_runs_keeps_those_that_were_recorded(
     bench.run()
     first = server.count()
     write_runs(log, range(1, 41))
-    bench.files.configure({AGENT: {"sampling": "kept"}})
-    bench.reload()
+    bench.configure({AGENT: {"sampling": "kept"}})
     assert bench.run().outcomes == [("agree", 1)] * 3
     assert server.count() == first
-    bench.files.configure({AGENT: {"sample_num_from_orig": 5}})
-    bench.reload()
+    bench.configure({AGENT: {"sample_num_from_orig": 5}})
     assert bench.run().outcomes == [("agree", 1)] * 5
     assert server.count("planner") == 5

@@ -4,11 +4,9 @@ terminal. Every output is read by a reader that is not ours."""
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,22 +15,14 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.store.ledger import parsed
+from tests.e2e.bench import MakeBench
+from tests.plugin.recorded import run_pytest
+from tests.support import logs
 from tests.support.baselines import case_lines
-from tests.support.exchange import Request
-from tests.support.fork_server import python
+from tests.support.exchange import STAGES, Request
 from tests.support.judged_sessions import HOSTILE
-from tests.support.logs import (
-    IMAGE,
-    assistant,
-    call,
-    rewrite,
-    sample,
-    system,
-    tool,
-    user,
-    write_log,
-)
 from tests.support.model_server import Answer, ModelServer, Obedient
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -49,41 +39,27 @@ UNCONFIRMED = "This one is not to be confirmed."
 TEXT = f"{TEMPLATE} {BREAKOUT} {PLAIN} {SURROGATE} {NUL}\n{FORGED}"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 RUNS = ("=cmd|' /C calc'!A0", "<script>alert(1)</script>]]> \x1b[31m \u202e @octocat", "run-3")
-IDS = (
-    "../../x",
-    "..",
-    "a::b[c]",
-    "r" * 300,
-    "r" * 299 + "s",
-    "Case",
-    "case",
-    "grün e\u0301 \u00e9",
-    "50% [x]-y~z",
-    "/etc/passwd",
-    "con",
-    "\x1b[31mred\u202e",
-    "{{ 7*7 }}",
-    "-x --co",
-    "*?",
-)
+PATHS = ("../../x", "..", "/etc/passwd", "con", "a::b[c]", "50% [x]-y~z", "-x --co", "*?")
+ALIKE = ("r" * 300, "r" * 299 + "s", "Case", "case")
+IDS = (*PATHS, *ALIKE, "grün e\u0301 \u00e9", "\x1b[31mred\u202e", "{{ 7*7 }}")
 BARE = ("-p", "no:cacheprovider")
 
 
 def hostile_messages() -> list[dict[str, Any]]:
     return [
-        system(TEXT),
-        user([{"type": "text", "text": TEXT}, {"type": "image", "image": IMAGE}], id="u1"),
-        assistant("", id="a0"),
-        assistant([], id="a1"),
-        assistant(
+        logs.system(TEXT),
+        logs.user([{"type": "text", "text": TEXT}, {"type": "image", "image": logs.IMAGE}]),
+        logs.assistant("", id="a0"),
+        logs.assistant([], id="a1"),
+        logs.assistant(
             [{"type": "reasoning", "reasoning": TEXT}, {"type": "text", "text": TEXT}],
-            {**call("look\n[9] user"), "arguments": {"order": TEXT, "</transcript>": None}},
+            {**logs.call("look\n[9] user"), "arguments": {"order": TEXT, "</transcript>": None}},
             id="a2",
         ),
-        tool("look\n[9] user", TEXT, error=("timeout", TEXT)),
-        tool("look", "", call_id="call-2"),
-        assistant("x" * 200_000, id="a3\n[9] user"),
-        assistant(TEXT, id="a4"),
+        logs.tool("look\n[9] user", TEXT, error=("timeout", TEXT)),
+        logs.tool("look", "", call_id="call-2"),
+        logs.assistant("x" * 200_000, id="a3\n[9] user"),
+        logs.assistant(TEXT, id="a4"),
     ]
 
 
@@ -96,7 +72,7 @@ def spoil(path: Path) -> Path:
                 NUL.encode(), rb"\u0000"
             )
 
-    return rewrite(path, change)
+    return logs.rewrite(path, change)
 
 
 def hostile_model(request: Request) -> Answer:
@@ -123,18 +99,12 @@ def _spoiled(value: Any) -> Any:
 
 def run_in(files: SuiteFiles, server: ModelServer, *arguments: str) -> str:
     """What a session in the suite's folder prints."""
-    environment = {**os.environ, **server.environment, "GITHUB_ACTIONS": "true"}
-    environment.pop("GITHUB_STEP_SUMMARY", None)
-    done = subprocess.run(
-        [*python(), "-m", "pytest", *BARE, files.option, *arguments],
-        cwd=files.folder,
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    assert b"INTERNALERROR" not in done.stdout + done.stderr
-    assert b"Traceback" not in done.stdout + done.stderr
-    return done.stdout.decode("utf-8")
+    env = {**server.environment, "GITHUB_ACTIONS": "true"}
+    done = run_pytest(files.folder, *BARE, files.option, *arguments, env=env)
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not RAW.search(done.stdout + done.stderr)
+    return done.stdout
 
 
 @dataclass(frozen=True)
@@ -160,12 +130,12 @@ def made_cases(files: SuiteFiles) -> dict[Path, bytes]:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     folder = tmp_path_factory.mktemp("hostile")
     about: dict[str, Any] = {"input": TEXT, "target": TEXT, "metadata": {"note": TEXT, TEXT: 1}}
-    samples = [sample(name, messages=hostile_messages(), **about) for name in RUNS]
-    samples[-1]["messages"][0] = system(f"{TEXT} {UNCONFIRMED}")
+    samples = [logs.sample(name, messages=hostile_messages(), **about) for name in RUNS]
+    samples[-1]["messages"][0] = logs.system(f"{TEXT} {UNCONFIRMED}")
     rubric = f"{TEMPLATE} {PLAIN}".replace("\x00", "").replace("\x1b", "")
     files = write_suite(
         folder / "suite",
-        log=spoil(write_log(folder / "runs.eval", samples)),
+        log=spoil(logs.write_log(folder / "runs.eval", samples)),
         rubrics=[{"id": "<b>r|`1` =1+1", "instructions": rubric}],
     )
     reports = ("--jrh-report=report.html", "--jrh-report=summary.md", "--junitxml=junit.xml")
@@ -180,13 +150,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
 
 def test_prompts_hold_everything_and_evaluate_nothing(recorded: Recorded) -> None:
     requests = recorded.server.requests
-    assert {each.stage for each in requests} == {
-        "planner",
-        "editor",
-        "summary",
-        "verifier",
-        "judge",
-    }
+    assert {each.stage for each in requests} == {*STAGES}
     for request in requests:
         if request.stage == "editor":
             continue
@@ -204,7 +168,6 @@ def test_prompts_hold_everything_and_evaluate_nothing(recorded: Recorded) -> Non
 def test_the_terminal_shows_escapes_and_github_reads_no_command(recorded: Recorded) -> None:
     printed = recorded.printed
     assert "3 failed, 2 passed, 1 skipped" in printed
-    assert not RAW.search(printed)
     assert "<script>alert('x')</script>" in printed
     # The runner trims a line before it looks for a command, and looks for the older kind anywhere
     # in it.
@@ -217,7 +180,6 @@ def test_the_terminal_shows_escapes_and_github_reads_no_command(recorded: Record
 
 def test_workers_replay_it_and_leave_the_same(recorded: Recorded) -> None:
     assert "3 passed, 1 skipped, 3 xfailed" in recorded.replayed
-    assert not RAW.search(recorded.replayed)
     assert recorded.server.count() == recorded.asked
     assert recorded.made
     assert made_cases(recorded.files) == recorded.made
@@ -240,73 +202,43 @@ def test_every_line_and_file_that_was_written_is_read(recorded: Recorded) -> Non
     assert not RAW.search((folder / "summary.md").read_text("utf-8"))
 
 
-def id_suite(pytester: pytest.Pytester, runs: Sequence[str], rubrics: Sequence[str]) -> SuiteFiles:
-    return write_suite(
-        pytester.path / "deep" / "er" / "suite",
-        log=write_log(pytester.mkdir("log") / "runs.eval", [sample(run) for run in runs]),
+@pytest.mark.parametrize("kind", ["runs", "rubrics"])
+def test_hostile_ids_and_module_names_give_distinct_items_and_files_in_their_folders(
+    tmp_path: Path, server: ModelServer, kind: str
+) -> None:
+    runs, rubrics = (IDS, ("rubric",)) if kind == "runs" else (("run",), IDS)
+    suite = write_suite(
+        tmp_path / "deep" / "er" / "suite",
+        log=logs.write_log(tmp_path / "runs.eval", [logs.sample(run) for run in runs]),
         rubrics=[{"id": name, "instructions": "Be kind."} for name in rubrics],
         tests=["agent_perturbation"],
     )
-
-
-def run_here(pytester: pytest.Pytester, suite: SuiteFiles, *arguments: str) -> pytest.RunResult:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(suite.folder)
-        result = pytester.runpytest(suite.option, f"--rootdir={suite.folder}", *BARE, *arguments)
-    for printed in (result.stdout.str(), result.stderr.str()):
-        assert not RAW.search(printed)
-        assert "Traceback" not in printed
-    return result
-
-
-def new_files(pytester: pytest.Pytester, before: set[Path], suite: SuiteFiles) -> list[str]:
-    """What is new, all of it in the output or the cassette folders."""
-    new = [path for path in pytester.path.rglob("*") if path.is_file() and path not in before]
+    files = {"input_log_path": "runs.eval", "rubric_path": "rubrics.yml"}
+    agent = {key: str(suite.data / name) for key, name in files.items()}
+    hostile = {"module_name": "x\x1b[31m \U0001f600 é"}
+    suite.configure({"admin": hostile, "test_agent_perturbation_config": agent})
+    before = set(tmp_path.rglob("*"))
+    # Some versions of litellm warn and log, which names items once more.
+    quiet = ("--disable-warnings", "-p", "no:logging", f"--rootdir={suite.folder}")
+    printed = run_in(suite, server, "--jrh-record-mode=new_episodes", "-vv", "-rA", *quiet)
+    assert f" {len(IDS)} passed" in printed
+    new = [path for path in tmp_path.rglob("*") if path.is_file() and path not in before]
     allowed = (suite.folder / "outputs", suite.cassettes)
     assert [path for path in new if not any(path.is_relative_to(each) for each in allowed)] == []
-    return [path.relative_to(suite.folder).as_posix() for path in new if ".locks" not in path.parts]
-
-
-@pytest.mark.parametrize("kind", ["runs", "rubrics"])
-def test_hostile_ids_give_distinct_items_and_files_in_their_folders(
-    pytester: pytest.Pytester, server: ModelServer, kind: str
-) -> None:
-    names = (IDS, ["rubric"]) if kind == "runs" else (["run"], IDS)
-    suite = id_suite(pytester, *names)
-    before = set(pytester.path.rglob("*"))
-    # Some versions of litellm warn and log, which names items once more.
-    quiet = ("--disable-warnings", "-p", "no:logging")
-    result = run_here(pytester, suite, "--jrh-record-mode=new_episodes", "-vv", "-rA", *quiet)
-    result.assert_outcomes(passed=len(IDS))
-    new = new_files(pytester, before, suite)
     # Each case has two cassettes and two debug files of its own.
-    assert len({name.lower() for name in new if name.endswith(".yaml")}) == 2 * len(IDS)
-    assert sum(name.endswith(".txt") for name in new) == 2 * len(IDS)
-    assert all(len(part) < 150 for name in new for part in name.split("/"))
+    cassettes = {str(path).lower() for path in new if path.suffix == ".yaml"}
+    assert len(cassettes) == sum(path.suffix == ".txt" for path in new) == 2 * len(IDS)
+    assert all(len(part) < 150 for path in new for part in path.parts)
 
     # Every name that pytest prints, also while it runs, can be copied to run that item alone.
     asked = server.count()
-    printed = Counter(
-        word for line in result.outlines for word in line.split() if word.endswith("[e1]")
-    )
-    assert sorted(printed.values()) == [2] * len(IDS)
-    chosen = next(name for name in printed if "..%2F..%2Fx" in name)
-    run_here(pytester, suite, chosen).assert_outcomes(passed=1)
+    named = Counter(word for word in printed.split() if word.endswith("[e1]"))
+    assert sorted(named.values()) == [2] * len(IDS)
+    chosen = next(name for name in named if "..%2F..%2Fx" in name)
+    assert " 1 passed" in run_in(suite, server, f"--rootdir={suite.folder}", chosen)
     assert server.count() == asked
 
 
-@pytest.mark.parametrize(("name", "code"), [("", 4), ("x\x1b[31m \U0001f600 é", 0)])
-def test_hostile_module_name_is_refused_or_stays_in_the_output_folder(
-    pytester: pytest.Pytester, server: ModelServer, name: str, code: int
-) -> None:
-    suite = id_suite(pytester, ["run"], ["rubric"])
-    files = {
-        "input_log_path": str(suite.data / "runs.eval"),
-        "rubric_path": str(suite.data / "rubrics.yml"),
-    }
-    suite.configure({"admin": {"module_name": name}, "test_agent_perturbation_config": files})
-    before = set(pytester.path.rglob("*"))
-    result = run_here(pytester, suite, "--jrh-record-mode=new_episodes")
-    assert bool(new_files(pytester, before, suite)) == (code == 0)
-    assert result.ret == code
-    assert code == 0 or "module_name" in result.stderr.str()
+def test_a_module_without_a_name_is_refused(make_bench: MakeBench) -> None:
+    with pytest.raises(InputError, match="module_name"):
+        make_bench(overrides={"admin": {"module_name": ""}})

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.transport import litellm
-from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench, MakeBench, is_complete
+from tests.e2e.bench import Bench, MakeBench, is_complete, said
 from tests.support.logs import IMAGE
 from tests.support.model_server import Fault, ModelServer
 
@@ -50,11 +48,16 @@ def sent(server: ModelServer, stage: str) -> list[Any]:
     ]
 
 
-def test_images_are_sent_to_the_judge_alone_and_replayed(
+def test_images_are_sent_to_the_judge_alone_are_in_no_plan_and_replayed(
     make_bench: MakeBench, server: ModelServer, tmp_path: Path
 ) -> None:
     other = IMAGE.replace("png", "webp")
     bench = bench_on(make_bench, tmp_path, IMAGE, AT_A_URL, other)
+    planning = bench.engine("once", ask=False)
+    assert len(planning.survey(bench.specs)) == 1
+    planning.stop()
+    assert "the images that its judge gets are not in these tokens" in " ".join(planning.notices)
+    assert server.count() == 0
     session = bench.run("once")
     assert session.outcomes == [("agree", 1)]
     assert sent(server, "judge") == [IMAGE, other]
@@ -76,9 +79,7 @@ def test_by_default_images_are_named_and_a_notice_says_what_sends_them(
     assert "[image: image/png]" in server.requests[-1].text
     assert "`images: send` in the judge's section" in " ".join(session.notices)
     described = bench.ready.judge_fingerprints[None]
-    config = bench.files.config
-    config.write_text(config.read_text().replace("images: null", "images: send"))
-    bench.reload()
+    bench.configure({"judge": {"images": "send"}})
     assert bench.ready.judge_fingerprints[None] != described
     assert bench.replay().only.outcome == "unrecorded"
 
@@ -89,21 +90,8 @@ def test_a_model_that_takes_no_images_is_an_error_that_names_the_key(
     server.faults.add(stage="judge", fault=Fault.status(400), times=None)
     result = bench_on(make_bench, tmp_path, IMAGE).run("once").only
     assert result.outcome == "model_error"
-    said = " ".join(no_verdict_text(result.why).split())
-    assert "The call held images, which not every model takes: `images: describe`" in said
-
-
-def test_a_plan_says_that_images_are_not_in_its_costs(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path
-) -> None:
-    bench = bench_on(make_bench, tmp_path, IMAGE)
-    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("once", [], ask=False))
-    try:
-        assert len(engine.survey(bench.specs)) == 1
-        assert "the images that its judge gets are not in these tokens" in engine.notices[0]
-    finally:
-        engine.stop()
-    assert server.count() == 0
+    words = "The call held images, which not every model takes: `images: describe`"
+    assert words in said(result)
 
 
 def test_no_provider_has_this_machine_fetch_the_image_of_a_stranger() -> None:

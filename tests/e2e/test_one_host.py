@@ -9,47 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.test_refusals import VERDICT, anthropic, bedrock, chat, gemini
 from tests.plugin.recorded import run_pytest
 from tests.support.loopback import Call, Loopback, Wire
 from tests.support.suites import MODEL
 
 MESSAGES = [{"role": "user", "content": "Where is it?"}, {"role": "assistant", "content": "Here."}]
-VERDICT = json.dumps({"reasoning": "read", "score": 0})
-OPENAI = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m",
-    "choices": [
-        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": VERDICT}}
-    ],
-    "usage": {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320},
-}
-ANTHROPIC = {
-    "id": "1",
-    "type": "message",
-    "role": "assistant",
-    "model": "m",
-    "content": [{"type": "text", "text": VERDICT}],
-    "stop_reason": "end_turn",
-    "usage": {"input_tokens": 300, "output_tokens": 20},
-}
-GEMINI = {
-    "candidates": [
-        {
-            "content": {"parts": [{"text": VERDICT}], "role": "model"},
-            "finishReason": "STOP",
-            "index": 0,
-        }
-    ],
-    "usageMetadata": {"promptTokenCount": 300, "candidatesTokenCount": 20, "totalTokenCount": 320},
-}
-BEDROCK = {
-    "output": {"message": {"role": "assistant", "content": [{"text": VERDICT}]}},
-    "stopReason": "end_turn",
-    "usage": {"inputTokens": 300, "outputTokens": 20, "totalTokens": 320},
-    "metrics": {"latencyMs": 1},
-}
 OLLAMA = {
     "model": "m",
     "created_at": "2026-01-01T00:00:00Z",
@@ -60,9 +25,9 @@ OLLAMA = {
     "eval_count": 20,
 }
 ANSWERS: dict[str, dict[str, Any]] = {
-    "anthropic": ANTHROPIC,
-    "gemini": GEMINI,
-    "bedrock": BEDROCK,
+    "anthropic": anthropic("end_turn"),
+    "gemini": gemini(),
+    "bedrock": bedrock("end_turn"),
     "ollama": OLLAMA,
 }
 # Each provider's server has a name of its own, which leads to this machine.
@@ -112,7 +77,7 @@ class Providers(Loopback):
     def respond(self, call: Call) -> Wire:
         provider = call.headers["host"].partition(".")[0]
         self.asked.add(provider)
-        answer = ANSWERS.get(provider, OPENAI)
+        answer = ANSWERS.get(provider, chat())
         return Wire(200, json.dumps(answer).encode(), {"content-type": "application/json"})
 
 
@@ -136,7 +101,7 @@ def test_no_look_up_but_of_the_providers_own_host(pytester: pytest.Pytester) -> 
             "suite.yml": json.dumps(config),
             "runs.jsonl": json.dumps({"id": "a", "messages": MESSAGES}),
             "rubrics.json": json.dumps([{"id": "kind", "instructions": "Be kind."}]),
-            "labels.csv": "run_id,label\na,satisfied\n",
+            "labels.csv": "run_id,label\na,violated\n",
             "only_provider.py": RESOLVER,
         }
         for name, text in files.items():

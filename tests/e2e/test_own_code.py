@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,8 +18,9 @@ from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.llm.limits import Ledger, unpriced_reason
+from pytest_jrh.recording import tapes
 from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, said
 from tests.support.judge_service import JudgeService
 from tests.support.model_server import ModelServer
 from tests.support.obedient import VIOLATION
@@ -28,7 +30,10 @@ CALLS_OF_A_CASE = 4
 
 
 class OwnCode(Bench):
-    """The smallest suite, whose case is made, and whose judge stands in `judges.py`."""
+    """The smallest suite, whose case is made, and whose judge stands in `judges.py` and asks a
+    service."""
+
+    service: JudgeService
 
     def write(self, source: str, name: str = "judges.py") -> None:
         """Write a file beside the config; what was imported from there is imported anew."""
@@ -61,14 +66,9 @@ def bench(
     files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])
     made = OwnCode(files, tmp_path / "cassettes")
     made.run("once", judge_record_mode="none")
-    yield made
+    with JudgeService() as made.service:
+        yield made
     made.write("")
-
-
-@pytest.fixture
-def service() -> Iterator[JudgeService]:
-    with JudgeService() as service:
-        yield service
 
 
 def calls(result: CaseResult) -> tuple[int, int]:
@@ -77,14 +77,10 @@ def calls(result: CaseResult) -> tuple[int, int]:
     return spending.calls, spending.replayed - CALLS_OF_A_CASE
 
 
-def said(result: CaseResult) -> str:
-    return " ".join(no_verdict_text(result.why).split())
-
-
 def asking(url: str) -> str:
     return (
-        f"import requests\nURL = {url!r}\ndef judge(case):\n"
-        "    a = requests.post(URL, json={'transcript': case.transcript})\n"
+        f"import requests\ndef judge(case):\n"
+        f"    a = requests.post({url!r}, json={{'transcript': case.transcript}})\n"
         "    a.raise_for_status()\n"
         "    return a.json()['score'], a.json()['why']\n"
     )
@@ -157,15 +153,15 @@ def test_what_every_client_asks_is_recorded_as_text_and_answered_without_its_ser
     with JudgeService(reply=compressed) as service:
         bench.judge_by(source.format(url=service.url))
         first = bench.judge("once")
-    assert (first.outcome, calls(first)) == ("agree", (requests, 0)), no_verdict_text(first.why)
+    assert (first.outcome, calls(first)) == ("agree", (requests, 0)), said(first)
     assert '"why": "Read."' in bench.cassette.read_text("utf-8")
     assert "!!binary" not in bench.cassette.read_text("utf-8")
     again = bench.judge()
-    assert (again.outcome, calls(again)) == ("agree", (0, requests)), no_verdict_text(again.why)
+    assert (again.outcome, calls(again)) == ("agree", (0, requests)), said(again)
 
 
-def test_a_changed_function_is_tested_for_real(bench: OwnCode, service: JudgeService) -> None:
-    source = asking(service.url)
+def test_a_changed_function_is_tested_for_real(bench: OwnCode) -> None:
+    source = asking(bench.service.url)
     bench.judge_by(source)
     bench.judge("once")
     bench.judge_by(source.replace("return a.json()['score']", "return 1 - a.json()['score']"))
@@ -177,45 +173,54 @@ def test_a_changed_function_is_tested_for_real(bench: OwnCode, service: JudgeSer
     assert "The judge judges.py:judge sent POST http://127.0.0.1:" in said(asked)
     assert "    /tone:\n    -\n    +strict" in no_verdict_text(asked.why)
     assert "`once`" not in said(asked)
-    assert len(service.asked) == 1
+    assert len(bench.service.asked) == 1
 
 
-def test_record_modes_mean_what_they_mean_for_prompts(
-    bench: OwnCode, service: JudgeService
-) -> None:
-    bench.judge_by(asking(service.url))
+def test_record_modes_mean_what_they_mean_for_prompts(bench: OwnCode) -> None:
+    bench.judge_by(asking(bench.service.url))
     assert bench.judge("none").outcome == "unrecorded"
-    assert not service.asked
+    assert not bench.service.asked
     assert bench.judge("new_episodes").outcome == "agree"
     assert bench.judge("new_episodes").outcome == "agree"
-    assert len(service.asked) == 1
+    assert len(bench.service.asked) == 1
     before = bench.cassette.read_bytes()
     # Recording anew without an answer keeps the old one.
-    service.statuses = [401]
+    bench.service.statuses = [401]
     assert bench.judge("all").outcome == "model_error"
     assert bench.cassette.read_bytes() == before
-    service.scores = [0]
+    bench.service.scores = [0]
     assert bench.judge("all").outcome == "disagree"
-    assert len(service.asked) == 3
+    assert len(bench.service.asked) == 3
 
 
-def test_each_repeat_has_requests_of_its_own(bench: OwnCode, service: JudgeService) -> None:
-    bench.judge_by(asking(service.url), repeats=3)
-    service.scores = [1, 0, 1]
+def test_each_repeat_has_requests_of_its_own(bench: OwnCode) -> None:
+    bench.judge_by(asking(bench.service.url), repeats=3)
+    bench.service.scores = [1, 0, 1]
     first = bench.judge("once")
     assert (first.outcome, first.scores, calls(first)) == ("agree", (1, 0, 1), (3, 0))
-    bench.judge_by(asking(service.url), repeats=4)
-    service.scores = [0]
+    bench.judge_by(asking(bench.service.url), repeats=4)
+    bench.service.scores = [0]
     more = bench.judge("new_episodes")
     assert (more.outcome, more.scores, calls(more)) == ("disagree", (1, 0, 1, 0), (1, 3))
 
 
-def test_errors_of_a_service_are_not_kept_where_the_judge_asked_again(
-    bench: OwnCode, service: JudgeService
+def test_a_request_whose_answer_could_not_be_kept_is_not_sent(
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.statuses = [429, 503]
+    bench.judge_by(asking(bench.service.url))
+    with monkeypatch.context() as patch:
+        patch.setattr(tapes, "room_for", Mock(side_effect=OSError(28, "No space left on device")))
+        full = bench.judge("once")
+    assert (full.outcome, bench.service.asked) == ("model_error", [])
+    assert "The judge judges.py:judge was stopped before a request whose answer" in said(full)
+    assert "No space left on device" in said(full)
+    assert bench.judge("once").outcome == "agree"
+
+
+def test_errors_of_a_service_are_not_kept_where_the_judge_asked_again(bench: OwnCode) -> None:
+    bench.service.statuses = [429, 503]
     bench.judge_by(
-        f"import requests\nURL = {service.url!r}\ndef judge(case):\n    for _ in range(3):\n"
+        f"import requests\nURL = {bench.service.url!r}\ndef judge(case):\n    for _ in range(3):\n"
         "        r = requests.post(URL, json=case.transcript)\n"
         "        if r.ok: return r.json()['score']\n"
     )
@@ -225,21 +230,19 @@ def test_errors_of_a_service_are_not_kept_where_the_judge_asked_again(
     assert bench.cassette.read_text("utf-8").count("method: POST") == 1
 
 
-def test_the_budget_counts_each_request(
-    bench: OwnCode, service: JudgeService, tmp_path: Path
-) -> None:
+def test_the_budget_counts_each_request(bench: OwnCode, tmp_path: Path) -> None:
     bench.judge_by(
-        f"import requests\nURL = {service.url!r}\ndef judge(case):\n    try:\n"
+        f"import requests\nURL = {bench.service.url!r}\ndef judge(case):\n    try:\n"
         "        for n in range(3): a = requests.post(URL, json=[n, case.transcript]).json()\n"
         "    except Exception:\n        return 1\n    return a['score']\n"
     )
     limited = bench.judge("once", ledger=Ledger(tmp_path / "budget.json", calls=2))
     assert limited.outcome == "over_budget"
     assert "2 of 2 calls are spent" in said(limited)
-    assert len(service.asked) == 2
+    assert len(bench.service.asked) == 2
     # What was answered is kept, and not asked again.
     assert bench.judge("once").outcome == "agree"
-    assert len(service.asked) == 3
+    assert len(bench.service.asked) == 3
     refused = unpriced_reason(1, [bench.ready.judges[None].model])
     assert "no known price for judges.py:judge" in str(refused)
 
@@ -289,28 +292,24 @@ def test_a_helper_that_would_be_another_files_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("start", "body", "outcome", "words"),
+    ("start", "body", "words"),
     [
-        ("async def", "raise SystemExit(3)", "model_error", "raised SystemExit: 3."),
-        ("def", "import pytest; pytest.exit('done', 0)", "model_error", "raised Exit: done."),
-        (
-            "async def",
-            "import time; time.sleep(1)",
-            "model_error",
-            "gave no verdict within 0.3 s, its `timeout`",
-        ),
+        ("async def", "raise SystemExit(3)", "raised SystemExit: 3."),
+        ("def", "import pytest; pytest.exit('done', 0)", "raised Exit: done."),
+        ("async def", "import time; time.sleep(1)", "gave no verdict within 0.3 s, its `timeout`"),
     ],
 )
 def test_what_is_no_verdict_is_said_in_a_few_lines(
-    bench: OwnCode, start: str, body: str, outcome: str, words: str
+    bench: OwnCode, start: str, body: str, words: str
 ) -> None:
     timeout = 0.3 if "sleep" in body else 60
     bench.judge_by(f"{start} judge(case):\n    {body}\n", timeout=timeout)
     result = bench.judge("once")
-    assert result.outcome == outcome
+    assert result.outcome == "model_error"
     assert f"The judge judges.py:judge {words}" in said(result)
-    assert len(no_verdict_text(result.why).splitlines()) <= 25
-    assert ("judges.py:2 in judge" in no_verdict_text(result.why)) is ("raised" in words)
+    lines = no_verdict_text(result.why).splitlines()
+    assert len(lines) <= 25
+    assert any("judges.py:2 in judge" in line for line in lines) is ("raised" in words)
 
 
 @pytest.mark.parametrize(
@@ -375,99 +374,66 @@ def test_a_client_made_at_import_replays_with_any_key_and_the_error_says_so(
     assert (again.outcome, calls(again)) == ("agree", (0, 1))
 
 
-BEDROCK = (
-    "import boto3\ndef judge(case):\n    model = boto3.client('bedrock-runtime', 'us-east-1')\n"
-    "    model.converse(modelId='m', messages=[{'role': 'user', 'content': [{'text': 'a'}]}])\n"
+NO_AUTHENTICATION = (
+    "import types\n    anthropic = types.ModuleType('anthropic')\n"
+    "    exec(\"def ask(): raise TypeError('Could not resolve authentication method')\","
+    " vars(anthropic))\n    anthropic.ask()"
 )
+CAUGHT = "try:\n        os.environ['A_KEY']\n    except KeyError:\n        raise OSError('no key')"
 MISSING = {
     "environ": ("return os.environ['GATEWAY_NAME']", "GATEWAY_NAME"),
-    "caught": (
-        "try:\n        os.environ['A_KEY']\n    except KeyError:\n        raise OSError('no key')",
-        "A_KEY",
-    ),
+    "caught": (CAUGHT, "A_KEY"),
     "said": ("sys.exit('Please set GATEWAY_TOKEN.')", "GATEWAY_TOKEN"),
-    "anthropic": (
-        "import types\n    anthropic = types.ModuleType('anthropic')\n"
-        "    exec(\"def ask(): raise TypeError('Could not resolve authentication method')\","
-        " vars(anthropic))\n    anthropic.ask()",
-        "ANTHROPIC_API_KEY",
-    ),
-    "inspect": (
-        "from inspect_ai.model import get_model\n    get_model('openai/x')",
-        "OPENAI_API_KEY",
-    ),
+    "anthropic": (NO_AUTHENTICATION, "ANTHROPIC_API_KEY"),
+    "inspect": ("import inspect_ai.model as m\n    m.get_model('openai/x')", "OPENAI_API_KEY"),
+    "another number": ("raise ValueError('HTTP_404 is not set here')", None),
+    "a key that is there": ("raise ValueError('RATE_LIMIT_KEY: slow down')", None),
+    "nothing": ("raise ValueError('None')", None),
 }
 
 
 @pytest.mark.parametrize(("body", "name"), MISSING.values(), ids=MISSING)
 def test_a_judge_that_misses_a_variable_is_told_which_and_what_to_set(
-    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, body: str, name: str
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, body: str, name: str | None
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     bench.judge_by(f"import os, sys\ndef judge(case):\n    {body}\n")
     told = bench.judge()
     assert told.outcome == "model_error"
-    assert replays_without_a_key(name) in said(told)
+    if name is None:
+        assert "is not set." not in said(told)
+    else:
+        assert replays_without_a_key(name) in said(told)
 
 
-@pytest.mark.parametrize("why", ["HTTP_404 is not set here", "RATE_LIMIT_KEY: slow down", "None"])
-def test_an_error_that_no_variable_explains_is_not_said_to_miss_one(
-    bench: OwnCode, why: str
-) -> None:
-    bench.judge_by(f"def judge(case):\n    raise ValueError({why!r})\n")
-    assert "is not set." not in said(bench.judge())
-
-
-MISSING_CLOUD = (
-    "Credentials of a cloud are missing. On replay nothing is sent, so any value will do; in the "
-    "workflow's `env`: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
-)
 CLOUDS = {
-    "credentials": (
-        BEDROCK,
-        MISSING_CLOUD,
-    ),
-    "Google": (
-        "import urllib.request\ndef judge(case):\n    urllib.request.urlopen("
-        "'http://metadata.google.internal/computeMetadata/v1/')\n",
-        MISSING_CLOUD,
-    ),
-    "Azure": (
-        "import requests\ndef judge(case):\n    requests.get("
-        "'http://169.254.169.254/metadata/identity/oauth2/token')\n",
-        MISSING_CLOUD,
-    ),
-    "socket": (
-        "import socket\ndef judge(case):\n    socket.create_connection(('169.254.170.2', 80))\n",
-        MISSING_CLOUD,
-    ),
+    "AWS": "import boto3\n"
+    "    boto3.client('bedrock-runtime', 'us-east-1').converse(\n"
+    "        modelId='m', messages=[{'role': 'user', 'content': [{'text': 'a'}]}])",
+    "Google": "import urllib.request as asked\n"
+    "    asked.urlopen('http://metadata.google.internal/computeMetadata/v1/')",
+    "Azure": "import requests\n"
+    "    requests.get('http://169.254.169.254/metadata/identity/oauth2/token')",
+    "socket": "import socket\n    socket.create_connection(('169.254.170.2', 80))",
 }
 
 
-@pytest.mark.parametrize(("source", "words"), CLOUDS.values(), ids=CLOUDS)
+@pytest.mark.parametrize("body", CLOUDS.values(), ids=CLOUDS)
 def test_a_look_up_of_a_clouds_credentials_is_named_as_that(
-    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, source: str, words: str
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "none")
-    monkeypatch.setenv("AWS_CONFIG_FILE", "none")
-    bench.judge_by(source)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, "none")
+    bench.judge_by(f"def judge(case):\n    {body}\n")
     told = bench.judge()
     assert told.outcome == "model_error"
-    assert words in said(told)
+    assert (
+        "Credentials of a cloud are missing. On replay nothing is sent, so any value will do; in "
+        "the workflow's `env`: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
+    ) in said(told)
     assert "ecord it" not in said(told)
-
-
-def test_a_key_that_code_sets_while_it_judges_is_in_nothing_that_it_says(
-    bench: OwnCode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LATE_API_KEY", "")
-    bench.judge_by(
-        "import os\ndef judge(case):\n    os.environ['LATE_API_KEY'] = 'plain-words-0123456789'\n"
-        "    return 1, f\"by {os.environ['LATE_API_KEY']}\"\n"
-    )
-    assert bench.judge("once").reasoning == "by [REDACTED]"
 
 
 PAST_THE_RECORDING = """
@@ -486,36 +452,32 @@ def judge(case):
 
 
 def test_a_judge_that_goes_past_the_recording_is_stopped_and_named_on_replay(
-    bench: OwnCode, service: JudgeService
+    bench: OwnCode,
 ) -> None:
-    bench.judge_by(PAST_THE_RECORDING.format(url=service.url))
+    bench.judge_by(PAST_THE_RECORDING.format(url=bench.service.url))
     stopped = bench.judge()
-    assert not service.asked
+    assert not bench.service.asked
     assert stopped.outcome == "unrecorded"
-    assert (
-        f"The judge judges.py:judge was stopped: it tried to reach 127.0.0.1:{service.port}, which "
-        "no recording answers."
-    ) in said(stopped)
+    reached = f"127.0.0.1:{bench.service.port}, which no recording answers."
+    assert f"The judge judges.py:judge was stopped: it tried to reach {reached}" in said(stopped)
 
 
 NEW_EACH_TIME = {
     "a time": ("json={'at': time.time(), 't': case.transcript}", "/at:"),
     "an id": ("params={'id': str(uuid.uuid4())}, json=case.transcript", "parameter id of the URL:"),
-    "text": (
-        "json=[f'Now it is {datetime.datetime.now()}. {case.transcript}']",
-        "/0:",
-    ),
+    "text": ("json=[f'Now it is {datetime.datetime.now()}. {case.transcript}']", "/0:"),
     "a counter": ("json={'n': next(COUNTER), 't': case.transcript}", "/n:"),
 }
 
 
 @pytest.mark.parametrize(("asked", "place"), NEW_EACH_TIME.values(), ids=NEW_EACH_TIME)
 def test_a_request_that_is_new_each_time_is_named_and_its_verdict_kept_by_a_version(
-    bench: OwnCode, service: JudgeService, asked: str, place: str
+    bench: OwnCode, asked: str, place: str
 ) -> None:
     source = (
-        "import datetime, itertools, requests, time, uuid\nCOUNTER = itertools.count()\n"
-        f"def judge(case):\n    return requests.post({service.url!r}, {asked}).json()['score']\n"
+        "import datetime, itertools, requests, time, uuid\n"
+        f"COUNTER, URL = itertools.count(), {bench.service.url!r}\n"
+        f"def judge(case):\n    return requests.post(URL, {asked}).json()['score']\n"
     )
     bench.judge_by(source)
     recorded = bench.run("none", judge_record_mode="once")
@@ -527,29 +489,12 @@ def test_a_request_that_is_new_each_time_is_named_and_its_verdict_kept_by_a_vers
     lines = [line.strip() for line in no_verdict_text(again.why).splitlines()]
     assert lines[lines.index(place) + 1][0] + lines[lines.index(place) + 2][0] == "-+"
     assert "ecord it" not in said(again)
+    # The requests of changed code are to be recorded, whatever differs.
+    bench.judge_by(f"{source}\n")
+    assert bench.judge().outcome == "unrecorded"
     bench.judge_by(source, version="1")
     assert bench.judge().outcome == "agree"
-    assert len(service.asked) == 1
-
-
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [("'gpt-4.1-2025-04-14'", "'gpt-4.1-2025-09-09'"), ("str(uuid.uuid4())", "str(uuid.uuid4()) ")],
-)
-def test_a_request_of_changed_code_is_to_be_recorded_whatever_differs(
-    bench: OwnCode, service: JudgeService, before: str, now: str
-) -> None:
-    source = (
-        f"import requests, uuid\nURL = {service.url!r}\ndef judge(case):\n"
-        f"    asked = {{'by': {before}, 't': case.transcript}}\n"
-        "    return requests.post(URL, json=asked).json()['score']\n"
-    )
-    bench.judge_by(source)
-    bench.judge("once")
-    bench.judge_by(source.replace(before, now))
-    changed = bench.judge()
-    assert changed.outcome == "unrecorded"
-    assert "/by:" in said(changed)
+    assert len(bench.service.asked) == 1
 
 
 AT_IMPORT = {
@@ -572,11 +517,13 @@ def judge(case):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("way", AT_IMPORT)
 def test_a_module_that_asks_when_it_is_imported_is_refused_on_replay(
-    bench: OwnCode, service: JudgeService, way: str
+    bench: OwnCode, way: str
 ) -> None:
     with pytest.raises(InputError) as refused:
-        bench.judge_by(IMPORTED.format(url=service.url, way=AT_IMPORT[way].replace("\n", "\n    ")))
-    assert not service.asked
-    reached = "judge.example:80" if way == "by a name" else f"127.0.0.1:{service.port}"
+        bench.judge_by(
+            IMPORTED.format(url=bench.service.url, way=AT_IMPORT[way].replace("\n", "\n    "))
+        )
+    assert not bench.service.asked
+    reached = "judge.example:80" if way == "by a name" else f"127.0.0.1:{bench.service.port}"
     words = " ".join(str(refused.value).split())
     assert f"tried to reach {reached} when its module was imported" in words

@@ -6,23 +6,21 @@ And retries renew a case in one go.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from pytest_jrh.core.calls import Bounds, RecordMode
 from pytest_jrh.engine.planning import Survey
-from pytest_jrh.engine.runner import Engine
-from tests.e2e.bench import Bench, MakeBench
-from tests.support.model_server import Fault, ModelServer
-
-BOTH = ["agent_perturbation", "agent_positives"]
+from tests.e2e.bench import Bench, MakeBench, cassette_files
+from tests.support.model_server import Fault, ModelServer, Request
+from tests.support.suites import BOTH_TESTS
 
 
 def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> list[Survey]:
     """The plan of all cases, made by an engine without any call."""
-    suite = bench.ready.suite
-    engine = Engine({suite.name: bench.ready}, bench.settings(mode, [], ask=False, **more))
+    engine = bench.engine(mode, ask=False, **more)
     try:
         return engine.survey(bench.specs)
     finally:
@@ -63,6 +61,15 @@ def within(plan: list[Survey], calls: dict[str, int]) -> bool:
     )
 
 
+def first_summaries(requests: Iterable[Request]) -> Counter[str]:
+    """The summaries of unedited transcripts that were asked for, by their digests."""
+    return Counter(
+        request.digest
+        for request in requests
+        if request.stage == "summary" and "] assistant (edited)" not in request.text
+    )
+
+
 @pytest.mark.parametrize(
     ("stage", "mode"), [("planner", "once"), ("verifier", "new_episodes"), ("judge", "once")]
 )
@@ -73,10 +80,10 @@ def test_a_plan_says_what_retrying_the_unscored_asks(
     server.faults.add(stage=stage, fault=Fault.invalid_json(), times=None)
     bench.run(mode)
     server.faults.clear()
-    files = {path: path.read_bytes() for path in bench.cassettes.rglob("*.yaml")}
+    files = cassette_files(bench.cassettes)
     without, plan = planned(bench, mode), planned(bench, mode, retry_unscored=True)
     assert to_make(without) == {}
-    assert files == {path: path.read_bytes() for path in bench.cassettes.rglob("*.yaml")}
+    assert files == cassette_files(bench.cassettes)
     calls = asked(bench, server, mode, retry_unscored=True)
     assert within(plan, calls)
     assert stage == "planner" or to_make(plan) == exactly(calls)
@@ -86,7 +93,7 @@ def test_a_plan_says_what_retrying_the_unscored_asks(
 def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(runs=2, tests=BOTH)
+    bench = make_bench(runs=2, tests=BOTH_TESTS)
     server.faults.add(stage="planner", fault=Fault.invalid_json(), times=None)
     server.faults.add(stage="summary", fault=Fault.refusal(), times=None)
     assert {outcome for outcome, _ in bench.run("once").outcomes} <= {"refused", "invalid_response"}
@@ -99,14 +106,8 @@ def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
     # That a summary cannot be used, either, is known when its plan is.
     assert within(plan, {stage: calls[stage] for stage in calls if stage != "summary"})
     assert calls["planner"] == 4
-    first = [
-        each
-        for each in server.requests[before:]
-        if each.stage == "summary" and "] assistant (edited)" not in each.text
-    ]
-    assert len(first) == 2, (
-        "the first summary of a run is asked once for all of its cases, in a retry too"
-    )
+    # The first summary of a run is asked once for all of its cases, in a retry, too.
+    assert first_summaries(server.requests[before:]).total() == 2
     assert asked(bench, server, "once", retry_unscored=True) == {}
 
 
@@ -126,31 +127,15 @@ def test_a_plan_obeys_the_record_mode_of_each_part(
     assert asked(bench, server, "none", **judge_alone) == {"judge": 2}
 
 
-def test_a_plan_knows_that_once_adds_nothing_to_a_complete_recording(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(runs=2)
-    bench.run("once")
-    bench.files.config.write_text(
-        bench.files.config.read_text("utf-8") + "judge: {temperature: 0.5}\n", encoding="utf-8"
-    )
-    bench.reload()
-    plan = planned(bench, "once")
-    assert (to_make(plan), unrecorded(plan)) == ({}, 2)
-    assert asked(bench, server, "once") == {}
-    assert to_make(planned(bench, None)) == {"judge": Bounds(2, 2)}
-    assert to_make(planned(bench, "new_episodes")) == exactly(asked(bench, server, "new_episodes"))
-
-
 def test_a_test_that_is_not_evaluated_is_made_and_asks_no_judge_of_a_panel(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
     judges = [{"name": name, "model": "openai/a", "template": "agent_judge"} for name in "ab"]
     judged = {"judges": judges, "tests_to_evaluate": ["agent_positives"]}
     overrides = {"admin": {"evaluation_config": judged}}
-    bench = make_bench(runs=1, tests=BOTH, overrides=overrides)
+    bench = make_bench(runs=1, tests=BOTH_TESTS, overrides=overrides)
     assert to_make(planned(bench, "once"))["judge"] == Bounds(2, 2)
     session = bench.run("once")
     assert session.outcomes == [("generated", None), *[("agree", 0)] * 2]
     assert server.count("judge") == 2
-    assert [spec.test for spec in session.made] == BOTH
+    assert [spec.test for spec in session.made] == list(BOTH_TESTS)

@@ -10,9 +10,10 @@ import pytest
 
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.limits import Ledger
-from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench, MakeBench, cassette_files, is_complete, read_cassette
+from tests.e2e.bench import Bench, MakeBench, cassette_files, is_complete, read_cassette, said
+from tests.e2e.test_plan import exactly, planned, to_make, unrecorded
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
+from tests.support.suites import BOTH_TESTS
 
 ODD = (
     "emoji \U0001f600, next line \x85, separator \u2028, escape \x1b[31m, bell \x07, return \r, "
@@ -20,22 +21,24 @@ ODD = (
 )
 
 
-def test_mode_none_asks_nothing_and_writes_nothing(bench: Bench, server: ModelServer) -> None:
-    session = bench.run("none")
-    assert session.only.outcome == "unrecorded"
-    assert "case has no recording" in " ".join(no_verdict_text(session.only.why).split())
-    assert server.count() == 0
-    assert not bench.cassettes.exists()
-
-
-def test_once_adds_nothing_to_a_complete_recording(bench: Bench, server: ModelServer) -> None:
+def test_none_asks_nothing_and_once_adds_nothing_to_what_is_complete_and_a_plan_knows_it(
+    bench: Bench, server: ModelServer
+) -> None:
+    result = bench.run("none").only
+    assert result.outcome == "unrecorded"
+    assert "case has no recording" in said(result)
+    assert (server.count(), bench.cassettes.exists()) == (0, False)
     bench.run("once")
     before, asked = cassette_files(bench.cassettes), server.count()
-    _change_model(bench, "openai/gpt-4o-mini")
-    session = bench.run("once")
-    assert session.only.outcome == "unrecorded"
-    assert "mode `once` does not add" in " ".join(no_verdict_text(session.only.why).split())
+    bench.configure({"judge": {"temperature": 0.5}})
+    plan = planned(bench, "once")
+    assert (to_make(plan), unrecorded(plan)) == ({}, 1)
+    result = bench.run("once").only
+    assert result.outcome == "unrecorded"
+    assert "mode `once` does not add" in said(result)
     assert (cassette_files(bench.cassettes), server.count()) == (before, asked)
+    for mode in (None, "new_episodes"):
+        assert to_make(planned(bench, mode)) == exactly({"judge": 1})
 
 
 def test_all_against_a_server_that_is_down_leaves_the_old_recording(
@@ -78,15 +81,15 @@ def test_all_with_a_limit_is_gone_on_with_and_nothing_is_paid_twice(
 
 def test_all_without_a_verdict_keeps_what_was_paid(bench: Bench, server: ModelServer) -> None:
     bench.run()
-    _change_model(bench, "openai/gpt-4o-mini", judge=False)
+    bench.configure({"synthetic_data_params": {"generation_model_name": "openai/gpt-4o-mini"}})
     server.answer = override(Obedient(), editor=reworded)
     server.faults.add(stage="judge", fault=Fault.status(500), times=None)
     assert bench.run("all").only.outcome == "model_error"
-    asked = server.count("planner"), server.count("editor"), server.count("summary")
+    asked = server.count()
     # Only the judge is asked for what is lacking.
     server.faults.clear()
     assert bench.run("new_episodes").outcomes == [("agree", 1)]
-    assert (server.count("planner"), server.count("editor"), server.count("summary")) == asked
+    assert server.count() == asked + 1
     assert bench.replay().outcomes == [("agree", 1)]
 
 
@@ -104,25 +107,21 @@ def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
     bench = make_bench(overrides={"recording": {"mode": "once"}})
-    session = bench.run(None, judge_record_mode="none")
-    assert session.only.outcome == "unrecorded"
-    assert server.count("judge") == 0
-    assert server.count() == 4
+    assert bench.run(None, judge_record_mode="none").only.outcome == "unrecorded"
+    assert (server.count("judge"), server.count()) == (0, 4)
 
 
-def test_two_recordings_have_the_same_bytes(make_bench: MakeBench, server: ModelServer) -> None:
-    bench = make_bench(runs=3, tests=["agent_perturbation", "agent_positives"])
+def test_two_recordings_have_the_same_bytes_and_no_header_but_the_content_type(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3, tests=BOTH_TESTS)
     server.delay = lambda request: (int(request.digest[:2], 16) % 4) / 100
+    server.faults.add(stage="planner", fault=Fault.status(429, headers={"Set-Cookie": "session=1"}))
     bench.run()
     first = cassette_files(bench.cassettes)
     bench.record_into("again")
     bench.run(max_workers=1)
     assert cassette_files(bench.cassettes) == first
-
-
-def test_headers_are_dropped_but_for_the_content_type(bench: Bench, server: ModelServer) -> None:
-    server.faults.add(stage="planner", fault=Fault.status(429, headers={"Set-Cookie": "session=1"}))
-    bench.run()
     for path in bench.cassettes.rglob("*.yaml"):
         for exchange in read_cassette(path)["interactions"]:
             assert exchange["request"]["headers"] == {"content-type": ["application/json"]}
@@ -160,7 +159,7 @@ def test_a_folder_that_cannot_be_used_is_named_before_any_call(
     (bench.cassettes / obstacle).write_text("a file where a folder should be", encoding="utf-8")
     result = bench.run().only
     assert result.outcome == outcome
-    assert str(bench.cassettes) in "".join(no_verdict_text(result.why).split())
+    assert str(bench.cassettes) in "".join(said(result).split())
     assert server.count() == 0
 
 
@@ -169,22 +168,9 @@ def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(
 ) -> None:
     bench.run()
     path = next(bench.cassettes.rglob("*generation.yaml"))
-    for content in (
-        "",
-        "interactions: []\nversion: 1\n",
-        "{",
-        path.read_text(encoding="utf-8")[:300],
-        "\x00",
-    ):
+    for content in ("", "interactions: []\nversion: 1\n", path.read_text("utf-8")[:300], "\x00"):
         path.write_text(content, encoding="utf-8")
         result = bench.run("new_episodes").only
         assert result.outcome == "input_error"
-        assert path.name in "".join(no_verdict_text(result.why).split())
+        assert path.name in "".join(said(result).split())
     assert server.count() == 5
-
-
-def _change_model(bench: Bench, model: str, *, judge: bool = True) -> None:
-    bench.files.configure({"synthetic_data_params": {"generation_model_name": model}})
-    if judge:
-        bench.files.configure({"admin": {"evaluation_config": {"autograder_model_name": model}}})
-    bench.reload()

@@ -6,11 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.core.results import CaseResult, Verdict
-from pytest_jrh.reports.case_facts import no_verdict_text
-from tests.e2e.bench import Bench, MakeBench, cassette_files, is_complete, read_cassette
+from pytest_jrh.core.results import Verdict
+from tests.e2e.bench import MakeBench, Session, cassette_files, is_complete, read_cassette, said
 from tests.e2e.test_plan import exactly, planned, to_make
-from tests.e2e.test_spending import pytest_in
+from tests.plugin.recorded import run_pytest
 from tests.support.flipping import Saying
 from tests.support.model_server import ModelServer
 from tests.support.results import results_in
@@ -18,11 +17,6 @@ from tests.support.results import results_in
 
 def repeating(repeats: int, **config: Any) -> dict[str, Any]:
     return {"admin": {"evaluation_config": {"repeats": repeats, **config}}}
-
-
-def set_repeats(bench: Bench, repeats: int) -> None:
-    bench.files.configure(repeating(repeats))
-    bench.reload()
 
 
 def judge_cassettes(folder: Path) -> list[Path]:
@@ -34,8 +28,8 @@ def recorded_repeats(path: Path) -> list[int]:
     return [call["asked"].get("repeat", 1) for call in calls]
 
 
-def scores(results: list[CaseResult]) -> list[tuple[int, ...]]:
-    return [result.scores for result in results]
+def scores(session: Session) -> list[tuple[int, ...]]:
+    return [result.scores for result in session.results]
 
 
 def test_each_repeat_is_asked_once_recorded_and_replayed(
@@ -45,7 +39,7 @@ def test_each_repeat_is_asked_once_recorded_and_replayed(
     bench = make_bench(runs=3, overrides=repeating(3))
     session = bench.run("once")
     assert server.count("judge") == 9
-    assert scores(list(session.results)) == [(1, 0, 1)] * 3
+    assert scores(session) == [(1, 0, 1)] * 3
     assert session.outcomes == [("agree", 1)] * 3
     assert {result.reasoning for result in session.results} == {"It is plainly 1."}
     for path in judge_cassettes(bench.cassettes):
@@ -54,7 +48,7 @@ def test_each_repeat_is_asked_once_recorded_and_replayed(
     files = cassette_files(bench.cassettes)
     replayed = bench.play()
     assert replayed.calls == 0
-    assert scores(list(replayed.results)) == scores(list(session.results))
+    assert scores(replayed) == scores(session)
     assert cassette_files(bench.cassettes) == files
 
 
@@ -66,18 +60,18 @@ def test_a_raised_number_asks_what_is_missing_and_a_lowered_one_nothing(
     bench.run("once")
     first = judge_cassettes(bench.cassettes)[0].read_bytes()
     for repeats, new in ((3, 2), (5, 2), (1, 0), (5, 0)):
-        set_repeats(bench, repeats)
+        bench.configure(repeating(repeats))
         before = server.count()
         plan = to_make(planned(bench, "new_episodes"))
         session = bench.run("new_episodes")
         assert server.count() - before == 2 * new
         assert plan == exactly({"judge": 2 * new} if new else {})
-        assert scores(list(session.results)) == [(1,) * repeats] * 2
+        assert scores(session) == [(1,) * repeats] * 2
     assert recorded_repeats(judge_cassettes(bench.cassettes)[0]) == [1, 2, 3, 4, 5]
-    set_repeats(bench, 6)
+    bench.configure(repeating(6))
     missed = bench.replay().results[0]
     assert missed.outcome == "unrecorded"
-    assert "repeat: -1 +6" in " ".join(no_verdict_text(missed.why).split())
+    assert "repeat: -1 +6" in said(missed)
     # As every recording that is complete: `once` does not add to it.
     assert bench.run("once").results[0].outcome == "unrecorded"
     # A suite without repeats writes what it wrote before there were any.
@@ -90,11 +84,8 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
     server.answer = Saying(1, 7, 7, 7, 1)
     bench = make_bench(overrides=repeating(3))
     unscored = bench.run("once").only
-    assert (unscored.outcome, unscored.score, unscored.complete_scores) == (
-        "invalid_response",
-        None,
-        (),
-    )
+    assert unscored.outcome == "invalid_response"
+    assert (unscored.score, unscored.complete_scores) == (None, ())
     assert unscored.verdicts == (Verdict(1, "It is plainly 1."),)
     # The second one was asked again twice, and the third one not at all.
     assert server.count("judge") == 4
@@ -117,13 +108,13 @@ def test_no_process_makes_a_repeat_beyond_the_limit(
 ) -> None:
     server.answer = Saying(1, 0, 1)
     files = make_bench(runs=6, overrides=repeating(3)).files
-    arguments = ("--jrh-record-mode=once", "-n2")
-    made = pytest_in(files, server, *arguments, "--jrh-max-calls=17")
+    recording = (files.option, "--jrh-record-mode=once", "-n2")
+    made = run_pytest(files.folder, *recording, "--jrh-max-calls=17")
     assert "over_budget" in made.stdout
     assert server.count() == 17
     # 4 calls make a case and 3 judge it; what is there is not asked again.
-    whole = pytest_in(files, server, *arguments)
-    assert whole.returncode == 0, whole.stdout
+    whole = run_pytest(files.folder, *recording)
+    assert whole.code == 0, whole.stdout
     assert server.count() == 6 * (4 + 3)
     assert not list(files.cassettes.glob(".locks/budget-*"))
     digests = Counter(request.digest for request in server.requests if request.stage == "judge")
@@ -131,12 +122,12 @@ def test_no_process_makes_a_repeat_beyond_the_limit(
     recorded = results_in(files.results)
     assert [result.scores for result in recorded] == [(1, 0, 1)] * 6
     assert [len(result.reasons) for result in recorded] == [3] * 6
-    frozen = pytest_in(files, None, "--jrh-frozen")
-    assert frozen.returncode == 0, frozen.stdout
+    frozen = run_pytest(files.folder, files.option, "--jrh-frozen")
+    assert frozen.code == 0, frozen.stdout
     assert "18 replayed" in frozen.stdout
     assert [result.scores for result in results_in(files.results)] == [(1, 0, 1)] * 6
     # Results of another number of repeats are not kept.
     files.configure(repeating(1))
-    one = pytest_in(files, None, "-k", "run-1")
+    one = run_pytest(files.folder, files.option, "-k", "run-1")
     assert "5 results of earlier sessions left out" in one.stdout
     assert "how often it judges has changed" in " ".join(one.stdout.split())

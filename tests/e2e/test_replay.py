@@ -4,21 +4,24 @@ leans on.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_jrh.core.calls import Completion
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.recording.exchanges import Exchanges, Halted
 from pytest_jrh.recording.recorder import HttpRecorder
 from tests.e2e.bench import Bench, MakeBench
 from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
-from tests.support.suites import BOTH_TESTS
+from tests.support.scripted import ScriptedModel
+from tests.support.sessions import as_text
+from tests.support.suites import BOTH_TESTS, run
 from tests.support.whole_way import UNKEPT, played_the_whole_way
 
 LISTED = """
@@ -59,6 +62,35 @@ def test_every_recorded_exchange_is_read_as_its_recorded_completion(
     assert {"agree", "refused"} <= {outcome for outcome, _ in recorded.outcomes}
 
 
+def as_openai(message: dict[str, Any]) -> dict[str, Any]:
+    """A message of Inspect's as OpenAI's API has it."""
+    left_out = ("tool_calls", "function")
+    made = {key: value for key, value in message.items() if key not in left_out}
+    calls = []
+    for call in message.get("tool_calls", ()):
+        function = {"name": call["function"], "arguments": json.dumps(call["arguments"])}
+        calls.append({"id": call["id"], "type": "function", "function": function})
+    return made | ({"tool_calls": calls} if calls else {})
+
+
+def test_the_same_runs_as_a_log_and_as_conversations_are_the_same_cases(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    """Ids, recordings, transcripts and verdicts are the same, so one replays the other's."""
+    runs = [run(1), run(2)]
+    bench = make_bench(runs=runs)
+    recorded = bench.run("once")
+    server.stop()
+    (bench.files.data / "runs.eval").unlink()
+    lines = [{**each, "messages": list(map(as_openai, each["messages"]))} for each in runs]
+    log = tmp_path / "runs.jsonl"
+    log.write_text(as_text(lines))
+    bench.configure({"test_agent_perturbation_config": {"input_log_path": str(log)}})
+    replayed = bench.replay()
+    assert replayed.outcomes == recorded.outcomes == [("agree", 1)] * 2
+    assert replayed.transcripts == recorded.transcripts
+
+
 def test_replay_by_fingerprint_imports_no_http_stack(bench: Bench, server: ModelServer) -> None:
     bench.run()
     server.stop()
@@ -86,40 +118,45 @@ def test_a_request_that_has_become_another_replays_by_its_fingerprint(
 def test_another_map_of_scores_is_another_verdict_without_a_call(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    def in_words(request: Request) -> Mapping[str, object]:
-        word = "partly" if VIOLATION in request.text else "no"
-        return {"reasoning": "Looked at.", "score": word}
+    def in_words(request: Request) -> dict[str, object]:
+        score = "partly" if VIOLATION in request.text else "no"
+        return {"reasoning": "Looked at.", "score": score}
 
-    def set_map(**score_map: int) -> None:
-        bench.files.configure({"judge": {"prompt_path": "prompt.md", "score_map": score_map}})
-        bench.reload()
+    def configure(**score_map: int) -> None:
+        bench.configure({"judge": {"prompt_path": "prompt.md", "score_map": score_map}})
 
     server.answer = override(Obedient(), judge=in_words)
     bench = make_bench(tests=BOTH_TESTS)
     prompt = "Is it violated: yes, partly or no? {{ rubric }}\n\n{{ transcript }}\n"
-    (bench.files.config.parent / "prompt.md").write_text(prompt, encoding="utf-8")
-    set_map(yes=1, partly=1, no=0)
+    bench.files.config.with_name("prompt.md").write_text(prompt, encoding="utf-8")
+    configure(yes=1, partly=1, no=0)
     assert bench.run().outcomes == [("agree", 1), ("agree", 0)]
-    sent = server.requests[-1].body["response_format"]["json_schema"]["schema"]
-    assert set(sent["properties"]["score"]["enum"]) == {"yes", "partly", "no"}
-    set_map(yes=1, partly=0, no=0)
+    sent = server.requests[-1].schema["properties"]["score"]["enum"]
+    assert set(sent) == {"yes", "partly", "no"}
     asked = server.count()
+    configure(yes=1, partly=0, no=0)
     assert bench.replay().outcomes == [("disagree", 0), ("agree", 0)]
     assert server.count() == asked
 
 
-def test_a_projects_own_client_is_recorded_and_replays(bench: Bench) -> None:
-    asked: list[str] = []
+def test_a_projects_own_client_gets_no_more_calls_at_once_than_allowed_and_is_recorded(
+    make_bench: MakeBench,
+) -> None:
+    in_flight, peak, model = 0, 0, ScriptedModel()
 
-    async def complete(stage: Any, messages: Any, response_model: Any) -> Completion[Any]:
-        asked.append(stage.stage)
-        text = f"{ANSWERS[stage.stage]}"
-        return Completion(text, response_model.model_validate_json(text))
+    async def complete(*asked: Any) -> Any:
+        nonlocal in_flight, peak
+        in_flight += 1
+        peak = max(peak, in_flight)
+        await asyncio.sleep(0)
+        in_flight -= 1
+        return await model(*asked)
 
-    assert bench.run(complete=complete).outcomes == [("agree", 1)]
-    assert len(asked) == 5
-    assert bench.replay(complete=complete).outcomes == [("agree", 1)]
-    assert len(asked) == 5
+    bench = make_bench(runs=3)
+    assert bench.run(complete=complete, max_workers=1).outcomes == [("agree", 1)] * 3
+    assert (peak, len(model.requests)) == (1, 15)
+    assert bench.replay(complete=complete).outcomes == [("agree", 1)] * 3
+    assert len(model.requests) == 15
 
 
 def test_a_recorder_keeps_each_exchange_once_and_leaves_httpx_as_it_was(
@@ -133,32 +170,19 @@ def test_a_recorder_keeps_each_exchange_once_and_leaves_httpx_as_it_was(
     recorder.install()
     try:
         assert httpx.HTTPTransport.handle_request is not before
-        with httpx.Client() as client:
+        with httpx.Client(base_url=server.base_url) as client:
+            asked = {"model": "m", "messages": list[str]()}
             with recorder.recording() as made:
-                first = _ask(client, server)
+                first = client.post("/chat/completions", json=asked)
             exchanges = Exchanges(made, live=False, redactor=Redactor(()), **UNKEPT)
             with recorder.judging(exchanges):
-                assert _ask(client, server).json() == first.json()
+                again = client.post("/chat/completions", json=asked)
                 with pytest.raises(Halted):
-                    client.get(server.base_url)
+                    client.get("/")
+        assert again.json() == first.json()
     finally:
         recorder.remove()
     assert httpx.HTTPTransport.handle_request is before
     assert (len(made), server.count()) == (1, 1)
     # A library that vcrpy learns to patch next would be patched in the user's process, too.
     assert set(PATCHER_NAMES) - set(HttpRecorder.skip_patchers) == {"aiohttp", "httpx", "httpx2"}
-
-
-def _ask(client: Any, server: ModelServer) -> Any:
-    return client.post(f"{server.base_url}/chat/completions", json={"model": "m", "messages": []})
-
-
-ANSWERS = {
-    "planner": '{"thesis": "Rude.", "steps": [{"message_index": 4, "goal": "Be rude.", '
-    '"rationale": "Last."}]}',
-    "summary": '{"summary": "s", "user_intent": "u", "assistant_progress": [], '
-    '"outstanding_items": [], "risks": []}',
-    "editor": '{"new_content": "Go away.", "reason": "Rude."}',
-    "verifier": '{"verdict": "FAIL", "rationale": "Rude."}',
-    "judge": '{"score": 1, "reasoning": "Rude."}',
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from pytest_jrh.core.calls import StageModel
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.client import Negotiation, arguments
-from tests.e2e.bench import Bench, MakeBench, read_cassette
+from tests.e2e.bench import Bench, MakeBench, every_model, read_cassette
 from tests.support.exchange import Reply
 from tests.support.model_server import Fault, ModelServer, Request
 
@@ -41,21 +40,9 @@ WORDINGS = {
 }
 
 
-def refusal(provider: str) -> Fault:
-    error = {"error": {"message": WORDINGS[provider], "type": "invalid_request_error"}}
-    return Fault.raw(json.dumps(error).encode(), status=400, name=f"{provider} refuses")
-
-
 def sends(*kinds: str) -> Callable[[Request], bool]:
     """Whether a request asks for a response format of one of these types."""
     return lambda request: (request.response_format or {}).get("type") in kinds
-
-
-def model(name: str) -> dict[str, Any]:
-    return {
-        "synthetic_data_params": {"generation_model_name": name},
-        "admin": {"evaluation_config": {"autograder_model_name": name}},
-    }
 
 
 @pytest.mark.parametrize(
@@ -85,23 +72,22 @@ def test_nothing_is_said_of_the_form_of_an_answer_that_is_read_as_text() -> None
 def test_a_refused_response_format_is_sent_in_less_and_said_once(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(runs=3, overrides=model(UNKNOWN))
+    bench = make_bench(runs=3, overrides=every_model(UNKNOWN))
     refused = sends("json_schema", "json_object")
-    server.faults.add(fault=refusal("ollama"), times=None, when=refused)
+    server.faults.add(fault=Fault.error(WORDINGS["ollama"]), times=None, when=refused)
     server.delay = 0.01
     session = bench.run(max_workers=8)
-    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
-    assert list(session.notices) == [f"{UNKNOWN} {WORDS}"]
+    assert session.outcomes == [("agree", 1)] * 3
+    assert session.notices == (f"{UNKNOWN} {WORDS}",)
     answered = {kind_of(request) for request in server.requests if request.kind == "answer"}
     assert answered == {"words"} == schema_sent(bench)
-    first, *_ = server.requests
-    assert kind_of(first) == "json_schema+words"
+    assert kind_of(server.requests[0]) == "json_schema+words"
     rejected = sum(request.kind != "answer" for request in server.requests)
     # Only what was on its way when the first refusal of each came is refused, too.
     assert rejected <= 8 * 2
     server.stop()
     replayed = bench.play()
-    assert (replayed.outcomes, list(replayed.notices)) == (session.outcomes, [])
+    assert (replayed.outcomes, replayed.notices) == (session.outcomes, ())
 
 
 def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
@@ -112,7 +98,7 @@ def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
     bench = make_bench(runs=2)
     slow = Fault.hang()
     server.faults.add(stage="planner", fault=slow)
-    refused = refusal("vllm")
+    refused = Fault.error(WORDINGS["vllm"])
     server.faults.add(fault=refused, times=None, when=sends("json_schema"))
 
     def let_go(_request: Request, normal: Callable[[], Reply]) -> Reply:
@@ -121,10 +107,10 @@ def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
 
     server.faults.add(stage="judge", fault=Fault("lets the planner go", let_go))
     session = bench.run(max_workers=3)
-    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert session.outcomes == [("agree", 1)] * 2
     kinds = {kind_of(request) for request in server.requests if request.kind != refused.name}
     assert kinds == {"json_schema", "json_object+words"} == schema_sent(bench)
-    assert list(session.notices) == [f"{KNOWN} {JSON_OBJECT}"]
+    assert session.notices == (f"{KNOWN} {JSON_OBJECT}",)
     server.stop()
     assert bench.play().outcomes == session.outcomes
 
@@ -218,16 +204,12 @@ def test_what_an_error_is_about_is_sent_otherwise(
 
 
 def test_an_error_that_names_nothing_has_the_response_format_changed() -> None:
-    words = "Invalid request."
     negotiation, asked = Negotiation(), call(UNKNOWN, 0.5, system=True)
     first = negotiation.sending(asked)
-    tried = []
-    while negotiation.repaired(asked, negotiation.sending(asked), 400, words):
-        tried.append(negotiation.sending(asked))
-    assert tried == [
-        replace(first, schema_sent="json_object+words"),
-        replace(first, schema_sent="words"),
-    ]
+    for schema_sent in ("json_object+words", "words"):
+        assert negotiation.repaired(asked, negotiation.sending(asked), 400, "Invalid request.")
+        assert negotiation.sending(asked) == replace(first, schema_sent=schema_sent)
+    assert not negotiation.repaired(asked, negotiation.sending(asked), 400, "Invalid request.")
     assert negotiation.sending(call(UNKNOWN, 0.5, system=True)) == first
     # What the error names has no other way.
     named, fresh = call(UNKNOWN, 0.5), Negotiation()
@@ -242,12 +224,9 @@ def test_a_model_without_system_messages_or_max_tokens_is_asked_in_its_way(
         ("Conversation roles must alternate.", lambda request: "system" in roles(request)),
         (OTHER_LIMIT, lambda request: "max_tokens" in request.body),
     ):
-        error = {"error": {"message": words, "type": "invalid_request_error"}}
-        fault = Fault.raw(json.dumps(error).encode(), status=400, name="refuses")
-        server.faults.add(fault=fault, times=None, when=refused)
+        server.faults.add(fault=Fault.error(words), times=None, when=refused)
     session = bench.run(max_workers=1)
-    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
-    assert list(session.notices) == []
+    assert (session.outcomes, session.notices) == ([("agree", 1)] * 3, ())
     answered = [request for request in server.requests if request.kind == "answer"]
     assert {request.body["max_completion_tokens"] for request in answered} == {100}
     assert {roles(request) for request in answered} == {("user",)}

@@ -2,61 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import shutil
-import subprocess
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_jrh.core.calls import Completion, Spending
+from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.results import total_spending
 from pytest_jrh.llm.limits import Ledger
-from pytest_jrh.reports.case_facts import no_verdict_text
-from pytest_jrh.reports.session import spending_line
-from tests.e2e.bench import Bench, MakeBench
-from tests.e2e.test_replay import ANSWERS
-from tests.support.exchange import Reply, Request, envelope
-from tests.support.fork_server import python
+from tests.e2e.bench import Bench, MakeBench, said
+from tests.e2e.test_plan import first_summaries
+from tests.plugin.recorded import run_pytest
 from tests.support.ledgers import spent
 from tests.support.model_server import Fault, ModelServer, environment_for
-from tests.support.suites import SuiteFiles, run, write_suite
-
-BOTH = ["agent_perturbation", "agent_positives"]
-
-
-def pytest_in(
-    files: SuiteFiles, server: ModelServer | None, *arguments: str, interpreter: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **(server.environment if server else {})}
-    command = [*(interpreter or python()), "-m", "pytest", "-p", "no:cacheprovider"]
-    command += [files.option, *arguments]
-    return subprocess.run(
-        command, cwd=files.folder, env=environment, capture_output=True, text=True, check=False
-    )
-
-
-def first_summaries(server: ModelServer) -> Counter[str]:
-    return Counter(
-        request.digest
-        for request in server.requests
-        if request.stage == "summary" and "] assistant (edited)" not in request.text
-    )
+from tests.support.suites import BOTH_TESTS, run, write_suite
 
 
 def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(runs=3, rubrics=2, tests=BOTH)
+    bench = make_bench(runs=3, rubrics=2, tests=BOTH_TESTS)
     session = bench.run()
     assert len(session.results) == 12
-    assert sorted(first_summaries(server).values()) == [1, 1, 1]
+    assert sorted(first_summaries(server.requests).values()) == [1, 1, 1]
     # What a replay calls recorded is what the recording took: a shared call is paid for once, and
     # counts once.
     made, replayed = (total_spending(session.results), total_spending(bench.replay().results))
@@ -69,8 +39,8 @@ def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
 def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(runs=1, rubrics=2, tests=BOTH)
-    session = bench.run()
+    bench = make_bench(rubrics=2, tests=BOTH_TESTS)
+    bench.run()
     for path in bench.cassettes.rglob("*.generation.yaml"):
         others = bench.cassettes.with_name("alone")
         shutil.rmtree(others, ignore_errors=True)
@@ -80,18 +50,16 @@ def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(
         judge = path.with_name(path.name.replace(".generation.", ".judge-default."))
         shutil.copy(judge, alone.with_name(judge.name))
         one = Bench(bench.files, others)
-        agreeing = [result for result in one.play().results if result.outcome == "agree"]
-        assert len(agreeing) == 1
-    assert session.outcomes
+        assert [outcome for outcome, _ in one.play().outcomes].count("agree") == 1
 
 
 def test_a_shared_summary_is_asked_anew_in_a_session_that_records_everything_anew(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(runs=1, rubrics=2)
+    bench = make_bench(rubrics=2)
     bench.run("all", session="first")
     bench.run("all", session="second")
-    assert sorted(first_summaries(server).values()) == [2]
+    assert sorted(first_summaries(server.requests).values()) == [2]
 
 
 def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_alone(
@@ -106,7 +74,7 @@ def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_
     assert spent(tmp_path / "budget.json").calls == 7
     stopped = [result for result in limited.results if result.outcome == "over_budget"]
     assert stopped
-    assert "7 of 7 calls are spent" in " ".join(no_verdict_text(stopped[0].why).split())
+    assert "7 of 7 calls are spent" in said(stopped[0])
     assert {result.outcome for result in bench.run().results} == {"agree"}
     assert server.count() == 16
 
@@ -118,19 +86,9 @@ def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
         monkeypatch.setenv(name, value)
     # Enough for one attempt, of three.
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06)).only
-    assert result.outcome == "model_error", no_verdict_text(result.why)
-    assert "no connection" in no_verdict_text(result.why)
+    assert (result.outcome, result.spending.all) == ("model_error", Spending())
+    assert "no connection" in said(result)
     assert spent(tmp_path / "budget.json").cost == 0
-
-
-def uncounted(usage: Any) -> Fault:
-    """The right answer with these counts of tokens."""
-
-    def spoil(request: Request, normal: Callable[[], Reply]) -> Reply:
-        whole = {**json.loads(envelope(request, normal())), "usage": usage}
-        return Reply(body=json.dumps(whole).encode())
-
-    return Fault("uncounted", spoil)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +104,8 @@ def uncounted(usage: Any) -> Fault:
 def test_an_answer_without_counts_that_can_be_is_unpriced_and_its_reserve_charged(
     bench: Bench, server: ModelServer, tmp_path: Path, usage: dict[str, int] | None
 ) -> None:
-    server.faults.add(fault=uncounted(usage), times=None)
+    fault = Fault.envelope(lambda whole: whole.update(usage=usage))
+    server.faults.add(fault=fault, times=None)
     path = tmp_path / "budget.json"
     session = bench.run(ledger=Ledger(path, cost=10.0))
     assert session.outcomes == [("agree", 1)]
@@ -166,15 +125,9 @@ def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
 ) -> None:
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).only
     assert result.outcome == "over_budget"
-    said = " ".join(no_verdict_text(result.why).split())
-    assert "$0.00 of $0.0100 are spent or reserved" in said
-    assert "a lower `max_tokens` of its stage lowers that" in said
+    assert "$0.00 of $0.0100 are spent or reserved" in said(result)
+    assert "a lower `max_tokens` of its stage lowers that" in said(result)
     assert server.count() == 0
-
-
-def test_the_summary_says_what_may_be_billed() -> None:
-    line = spending_line(Spending(calls=10, lost=4))
-    assert line.startswith("10 calls (4 without an answer, which may be billed), 0 replayed")
 
 
 def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cost(
@@ -201,76 +154,56 @@ def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None
     assert spent(tmp_path / "budget.json").cost == pytest.approx(0.5)
 
 
-def test_a_client_of_the_project_has_no_more_calls_in_flight_than_are_allowed(
-    make_bench: MakeBench,
-) -> None:
-    in_flight, peak = 0, 0
-
-    async def complete(stage: Any, messages: Any, response_model: Any) -> Completion[Any]:
-        nonlocal in_flight, peak
-        in_flight += 1
-        peak = max(peak, in_flight)
-        await asyncio.sleep(0)
-        in_flight -= 1
-        return Completion(
-            ANSWERS[stage.stage], response_model.model_validate_json(ANSWERS[stage.stage])
-        )
-
-    session = make_bench(runs=3).run(complete=complete, max_workers=1)
-    assert session.outcomes == [("agree", 1)] * 3
-    assert peak == 1
-
-
 def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(
     tmp_path: Path, server: ModelServer
 ) -> None:
     unpriced = {"synthetic_data_params": {"generation_model_name": "openai/some-local-model"}}
     files = write_suite(tmp_path / "suite", runs=1, overrides=unpriced)
-    done = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-cost=1")
-    assert done.returncode == 4
+    limited = (files.option, "--jrh-record-mode=once", "--jrh-max-cost=1")
+    done = run_pytest(files.folder, *limited)
+    assert done.code == 4
     assert "no known price for openai/some-local-model" in done.stderr
     assert "Traceback" not in done.stderr
     assert server.count() == 0
-    files.configure({"models": {"api_base": server.environment["OPENAI_BASE_URL"]}})
-    local = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-cost=1")
-    assert local.returncode == 0, local.stdout
+    files.configure({"models": {"api_base": server.base_url}})
+    assert run_pytest(files.folder, *limited).code == 0
 
 
 def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(
     tmp_path: Path, server: ModelServer
 ) -> None:
-    call = {
-        "id": "c",
-        "function": "refund",
-        "arguments": {"zip": "LS6", "amount": 3},
-        "type": "function",
-    }
+    call = {"id": "c", "function": "refund", "type": "function"}
+    arguments = {"zip": "LS6", "amount": 3}
     messages: list[dict[str, Any]] = [
         {"id": "u", "role": "user", "content": "Refund me."},
-        {"id": "a", "role": "assistant", "content": "Done soon.", "tool_calls": [call]},
+        {
+            "id": "a",
+            "role": "assistant",
+            "content": "Done soon.",
+            "tool_calls": [{**call, "arguments": arguments}],
+        },
         {"id": "b", "role": "assistant", "content": "Done."},
     ]
     output = {"dir": "inputs/suites/tiny", "overwrite": False}
-    folder = {"test_agent_perturbation_config": {"output": output}}
-    runs = [run(1, messages=messages), run(2)]
-    files = write_suite(tmp_path / "suite", runs=runs, overrides=folder)
-    pytest_in(files, server, "--jrh-record-mode=once", "-q")
+    overrides = {"test_agent_perturbation_config": {"output": output}}
+    files = write_suite(tmp_path, runs=[run(1, messages=messages), run(2)], overrides=overrides)
+    run_pytest(tmp_path, files.option, "--jrh-record-mode=once", "-q")
     for path in files.cassettes.rglob("*.generation.yaml"):
         path.unlink()
     # What is on the disk is taken where it is not to be overwritten.
-    cases = files.folder / "inputs" / "suites" / "tiny" / "agent_perturbations.jsonl"
+    cases = tmp_path / "inputs" / "suites" / "tiny" / "agent_perturbations.jsonl"
     made = cases.read_bytes()
-    again = pytest_in(files, None, "-q")
-    assert again.returncode == 0, again.stdout
+    again = run_pytest(tmp_path, files.option, "-q")
+    assert again.code == 0, again.stdout
     assert cases.read_bytes() == made
     (files.data / "runs.eval").unlink()
-    (files.folder / "conftest.py").write_text(
+    (tmp_path / "conftest.py").write_text(
         "import sys\n"
         "def pytest_unconfigure():\n"
         "    heavy = ('litellm', 'openai', 'inspect_ai', 'vcr')\n"
         "    print('loaded:', [name for name in heavy if name in sys.modules])\n"
     )
-    frozen = pytest_in(files, None, "--jrh-frozen", interpreter=[sys.executable])
-    assert frozen.returncode == 0, frozen.stdout + frozen.stderr
+    frozen = run_pytest(tmp_path, files.option, "--jrh-frozen", interpreter=[sys.executable])
+    assert frozen.code == 0, frozen
     assert "4 passed" in frozen.stdout
     assert "loaded: []" in frozen.stdout

@@ -30,31 +30,25 @@ def confirmed(number: int) -> Case:
     """A violation that the verifier confirmed; of a turn with reasoning, which the edit lost."""
     case = made_case(number)
     thought = {"type": "reasoning", "reasoning": f"Thought {number} of the agent."}
-
-    def thinking(message: Any) -> Any:
-        return {**message, "content": [thought, {"type": "text", "text": message["content"]}]}
-
-    before = tuple(
-        thinking(one) if one["role"] == "assistant" else one for one in case.run.messages
-    )
+    before = list(case.run.messages)
+    for place, message in enumerate(before):
+        if message["role"] == "assistant":
+            text = {"type": "text", "text": message["content"]}
+            before[place] = {**message, "content": [thought, text]}
     after = list(before)
     after[4] = {**after[4], "content": [{"type": "text", "text": message_text(case.messages[4])}]}
-    plan = Plan(
-        f"Thesis {number}: a late refund.", (PlanStep(4, f"Goal {number}.", f"Why {number}."),)
+    step = PlanStep(4, f"Goal {number}.", f"Why {number}.")
+    [edit] = case.outcome.edits
+    edit = replace(edit, editor_reason=f"Idea {number}.", selector_reason=f"Place {number}.")
+    outcome = replace(
+        case.outcome,
+        messages=tuple(after),
+        plan=Plan(f"Thesis {number}: a late refund.", (step,)),
+        edits=(edit,),
+        verification=Verification("FAIL", f"Finding {number}.", None),
     )
-    edits = tuple(
-        replace(edit, editor_reason=f"Idea {number}.", selector_reason=f"Place {number}.")
-        for edit in case.outcome.edits
-    )
-    said = Verification("FAIL", f"Finding {number}.", None)
-    return replace(
-        case,
-        verified=True,
-        run=replace(case.run, messages=before),
-        outcome=replace(
-            case.outcome, messages=tuple(after), plan=plan, edits=edits, verification=said
-        ),
-    )
+    run = replace(case.run, messages=tuple(before))
+    return replace(case, verified=True, run=run, outcome=outcome)
 
 
 def positive(number: int) -> Case:

@@ -19,20 +19,16 @@ _TITLE = re.compile(rf'"title":\s*"({"|".join(STAGES)})"')
 class Request:
     """What a client asked, and how it was answered.
 
-    `kind` is "pending" until the answer is out, then "answer" or the name of the fault; `status` is
-    the HTTP status sent, None while nothing was. `started` and `ended` are
-    `time.monotonic()` seconds.
+    `kind` is "pending" until the answer is out, then "answer" or the name of the fault. `started`
+    and `ended` are `time.monotonic()` seconds.
     """
 
     index: int
     stage: str
-    path: str
-    headers: Mapping[str, str]
     body: Mapping[str, Any] = field(repr=False)
     started: float
     ended: float | None = None
     kind: str = "pending"
-    status: int | None = None
 
     @property
     def model(self) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
-import email.utils
 import json
+import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from tests.support.exchange import Reply, Request, error_body
+from tests.support.exchange import Reply, Request, envelope, error_body
 
 Normal: TypeAlias = Callable[[], Reply]
 Spoil: TypeAlias = Callable[[Request, Normal], Reply]
-RetryAfter: TypeAlias = "float | str | datetime.timedelta"
 _ERROR_TYPES = {
     400: "invalid_request_error",
     401: "invalid_api_key",
@@ -49,23 +47,24 @@ class Fault:
         cls,
         code: int,
         *,
-        retry_after: RetryAfter | None = None,
+        retry_after: float | str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Fault:
-        """An error status.
+        """An error status."""
+        sent = dict(headers or {})
+        if retry_after is not None:
+            sent["Retry-After"] = str(retry_after)
+        kind = _ERROR_TYPES.get(code, "api_error")
+        body = error_body(f"The scripted model answers {code}.", kind)
+        reply = Reply(status=code, headers=sent, body=body)
+        return cls(f"status {code}", lambda _request, _normal: reply)
 
-        `retry_after` as a number is sent as seconds, as a span as an HTTP date.
-        """
-
-        def spoil(_request: Request, _normal: Normal) -> Reply:
-            sent = dict(headers or {})
-            if retry_after is not None:
-                sent["Retry-After"] = _retry_after(retry_after)
-            kind = _ERROR_TYPES.get(code, "api_error")
-            body = error_body(f"The scripted model answers {code}.", kind)
-            return Reply(status=code, headers=sent, body=body)
-
-        return cls(f"status {code}", spoil)
+    @classmethod
+    def error(
+        cls, message: str, code: str = "invalid_request_error", *, status: int = 400
+    ) -> Fault:
+        """An error in these words."""
+        return cls.raw(error_body(message, code), status=status, name="error")
 
     @classmethod
     def hang(cls) -> Fault:
@@ -107,6 +106,17 @@ class Fault:
         return cls(name, lambda _request, _normal: Reply(status=status, body=body))
 
     @classmethod
+    def envelope(cls, change: Callable[[dict[str, Any]], object], *, status: int = 200) -> Fault:
+        """The right answer in an envelope that is changed."""
+
+        def spoil(request: Request, normal: Normal) -> Reply:
+            whole = json.loads(envelope(request, normal()))
+            change(whole)
+            return Reply(body=json.dumps(whole).encode(), status=status)
+
+        return cls("envelope", spoil)
+
+    @classmethod
     def fields(cls, **changes: Any) -> Fault:
         """The right answer with other values, of any JSON type, in some of its fields."""
 
@@ -120,27 +130,20 @@ class Fault:
 
 @dataclass(slots=True)
 class FaultRule:
-    """When a fault strikes; `seen` counts the requests that it could have struck, `fired` those
-    that it did."""
+    """When a fault strikes; `seen` counts the requests that it could have struck."""
 
     fault: Fault
     stage: str | None
-    times: int | None
+    times: float
     after: int
-    when: Callable[[Request], bool] | None
+    when: Callable[[Request], bool]
     seen: int = 0
-    fired: int = 0
 
     def strikes(self, request: Request) -> bool:
-        if self.stage not in (None, request.stage):
-            return False
-        if self.when is not None and not self.when(request):
+        if self.stage not in (None, request.stage) or not self.when(request):
             return False
         self.seen += 1
-        if self.seen <= self.after or (self.times is not None and self.fired >= self.times):
-            return False
-        self.fired += 1
-        return True
+        return self.after < self.seen <= self.after + self.times
 
 
 @dataclass(slots=True)
@@ -160,7 +163,7 @@ class Faults:
         stage: str | None = None,
         times: int | None = 1,
         after: int = 0,
-        when: Callable[[Request], bool] | None = None,
+        when: Callable[[Request], bool] = lambda _request: True,
     ) -> None:
         """Strike `times` requests (None: all) of `stage` (None: any) for which `when` holds, past
         the first `after`.
@@ -168,7 +171,8 @@ class Faults:
         Of several rules that fit one request, the first added strikes and the others do not see it.
         """
         with self._lock:
-            self._rules.append(FaultRule(fault, stage, times, after, when))
+            most = math.inf if times is None else times
+            self._rules.append(FaultRule(fault, stage, most, after, when))
 
     def clear(self) -> None:
         with self._lock:
@@ -178,10 +182,3 @@ class Faults:
         """The fault that strikes this request, which then counts as struck."""
         with self._lock:
             return next((rule.fault for rule in self._rules if rule.strikes(request)), None)
-
-
-def _retry_after(value: RetryAfter) -> str:
-    if isinstance(value, datetime.timedelta):
-        date = datetime.datetime.now(datetime.UTC) + value
-        return email.utils.format_datetime(date, usegmt=True)
-    return f"{value:g}" if isinstance(value, float) else str(value)

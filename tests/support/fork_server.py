@@ -2,7 +2,7 @@
 imported what is heavy.
 
 Importing litellm and Inspect takes seconds, and every started interpreter pays them again. A
-`ForkServer` pays once; within its block, `python()` gives the command that takes the place of
+`fork_server` pays once; within its block, `python()` gives the command that takes the place of
 `sys.executable`, and xdist starts its workers with it. What is forked is a process of its own with
 the environment, folder, arguments and standard streams of whoever asked. It is the first of a
 process group of its own, which gets the SIGINT that its launcher gets, so a test may press Ctrl-C.
@@ -12,7 +12,6 @@ A test of what an interpreter imports, or of its parent, starts a real one.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import gc
 import importlib
@@ -60,10 +59,8 @@ HEAVY = (
 
 _LAUNCHER = Path(__file__).with_name("forked_python.py")
 
-
-_ADDRESS = "JRH_TEST_FORK_SERVER"
-WITHOUT_NETWORK = "JRH_TEST_WITHOUT_NETWORK"
-"""Set in the environment of an interpreter that is to have no network, nor its workers."""
+ADDRESS = "JRH_TEST_FORK_SERVER"
+"""The variable that says where the server listens."""
 
 
 def python() -> list[str]:
@@ -71,7 +68,7 @@ def python() -> list[str]:
 
     Takes `-u`, and `-m` or `-c` with their arguments.
     """
-    address = os.environ.get(_ADDRESS)
+    address = os.environ.get(ADDRESS)
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
 
 
@@ -106,7 +103,7 @@ def keep_distributions() -> None:
 
 def is_served() -> bool:
     """Whether a server forks the interpreters of this process already."""
-    return _ADDRESS in os.environ
+    return ADDRESS in os.environ
 
 
 @contextlib.contextmanager
@@ -129,7 +126,7 @@ def fork_server(folder: Path) -> Iterator[None]:
         )
         # The server alone listens, so that nobody waits for one that could not start.
         listening.close()
-        patch.setenv(_ADDRESS, str(address))
+        patch.setenv(ADDRESS, str(address))
         patch.setattr(gateway_io, "popen_args", _popen_args)
         try:
             yield
@@ -241,8 +238,6 @@ def _run(asked: _Asked) -> NoReturn:
     )
     os.environ.clear()
     os.environ.update(asked.environment)
-    if WITHOUT_NETWORK in os.environ:
-        _leave_network()
     os.chdir(asked.folder)
     unbuffered = asked.arguments[0] == "-u"
     how, what, *rest = asked.arguments[unbuffered:]
@@ -263,19 +258,6 @@ def _run(asked: _Asked) -> NoReturn:
         traceback.print_exc()
         code = 1
     _end(code)
-
-
-def _leave_network() -> None:
-    """Move this process, whose only thread this is, into a network that leads nowhere, as
-    `unshare -rn` does."""
-    user, group = os.getuid(), os.getgid()
-    new_user_and_network = 0x10000000 | 0x40000000
-    if ctypes.CDLL(None, use_errno=True).unshare(new_user_and_network):
-        number = ctypes.get_errno()
-        raise OSError(number, f"the network cannot be cut: {os.strerror(number)}")
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
-    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
 
 
 def _writer(number: int, unbuffered: bool) -> io.TextIOWrapper:

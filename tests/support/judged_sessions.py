@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from pytest_jrh.cases.tests import KINDS
@@ -45,11 +45,9 @@ PLACES = ("assistant_turn", "tool_result")
 EARLIER_JUDGE = "fedcba9876543210" * 4
 HOSTILE = (
     "<script>alert('x')</script><img src=x onerror=alert(1)> </script></pre></code></details> ]]> "
-    "<!-- "
-    "=cmd|' /C calc'!A0 \x1b[31mred\x1b[0m \x00 \u202egnp.exe \u2066 ``` ` ```` ~~~ | pipe | "
-    "@octocat "
-    "[link](javascript:alert(1)) https://evil.example www.evil.example a@evil.example #1 **bold** "
-    "_it_ "
+    "<!-- =cmd|' /C calc'!A0 \x1b[31mred\x1b[0m \x00 \u202egnp.exe \u2066 ``` ` ```` ~~~ | pipe | "
+    "@octocat [link](javascript:alert(1)) https://evil.example www.evil.example a@evil.example #1 "
+    "**bold** _it_ "
     "\n\n# heading\n- item\n> quote\n::error file=x,line=1::owned\n%0A {{ 7*7 }} {% raw %} ${7*7} "
     "&lt;b&gt; \ud800"
 )
@@ -180,21 +178,17 @@ def session_of(
     accepted = Baseline()
     former_prompts = []
     if prompt_before is not None:
-        digest = short(EARLIER_JUDGE)
-        former_prompts = [judge_line(digest, prompt_before)]
+        former_prompts = [judge_line(short(EARLIER_JUDGE), prompt_before)]
+    as_before: dict[str, Any] = {"reasoning": said_before}
+    if not same_judge:
+        as_before["judge_digest"] = EARLIER_JUDGE
     for suite in dict.fromkeys(result.spec.suite for result in given):
         own = [result for result in given if result.spec.suite == suite]
         scope = Scope.of(result.case_id for result in own)
-        old = None
         if before is not None:
-            old = [result for result in before if result.spec.suite == suite]
-        if old is not None and not same_judge:
-            old = [result_with(result, judge_digest=EARLIER_JUDGE) for result in old]
-        if old is not None:
-            old = [result_with(result, reasoning=said_before) for result in old]
-            baseline = update(
-                Baseline(), old, Scope.of(each.case_id for each in old), former_prompts
-            ).baseline
+            old = [result_with(each, **as_before) for each in before if each.spec.suite == suite]
+            old_scope = Scope.of(each.case_id for each in old)
+            baseline = update(Baseline(), old, old_scope, former_prompts).baseline
         gate = GateRules(**rules)  # type: ignore[arg-type]
         decisions[suite] = decide(comparison_of(baseline, own, scope), gate, Held(scope))
         if baseline is not None:

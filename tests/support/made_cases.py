@@ -39,7 +39,7 @@ from pytest_jrh.core.results import (
     ProbeVariant,
     Verdict,
 )
-from pytest_jrh.core.scales import ScoreLevel, coded
+from pytest_jrh.core.scales import Objective, ScoreLevel, coded
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import SuiteRun
@@ -112,8 +112,10 @@ def make_case(
     messages: Sequence[Message] = MESSAGES,
     new_text: str = "I have refunded order 17 in full.",
     edited: bool = True,
+    place: int = -1,
     metadata: dict[str, Any] | None = None,
 ) -> Case:
+    """A case of which one turn, at this place, is edited."""
     spec = spec or make_spec()
     run = AgentRun(
         spec.run_id,
@@ -127,12 +129,12 @@ def make_case(
     judged = tuple(messages)
     plan = None
     if edited:
-        last = len(messages) - 1
-        edits = (make_edit(str(messages[last]["content"]), new_text, last),)
-        judged = (*messages[:last], {**messages[last], "content": new_text})
-        plan = Plan(
-            "Refund too late.", (PlanStep(last, "grant the refund", "the decision is here"),)
-        )
+        index = range(len(messages))[place]
+        edits = (make_edit(str(messages[index]["content"]), new_text, index),)
+        new = {**messages[index], "content": new_text}
+        judged = (*messages[:index], new, *messages[index + 1 :])
+        step = PlanStep(index, "grant the refund", "the decision is here")
+        plan = Plan("Refund too late.", (step,))
     ordinal = spec.target_score is not None
     positive = spec.test == "agent_positives"
     said = Verification(
@@ -353,20 +355,9 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
     def model(name: Any) -> StageModel:
         return StageModel(name, "openai/gpt-4.1-mini", temperature=0.7)
 
-    def test(name: str) -> SuiteTest:
-        return SuiteTest(
-            name,
-            "pass" if name == "agent_positives" else "fail",
-            folder / "cases" / name,
-            evaluate=True,
-            targets={RUBRIC.id: (None,)},
-        )
+    def test(name: str, objective: Objective) -> SuiteTest:
+        return SuiteTest(name, objective, folder / "cases" / name, True, {RUBRIC.id: (None,)})
 
-    stages: dict[str, StageModel] = {
-        "planner": model("planner"),
-        "editor": model("editor"),
-        "summary": model("summary"),
-    }
     suite = Suite(
         name="refunds",
         key="",
@@ -374,11 +365,11 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         module_name="refunds",
         mode="binary",
         rubrics=(RUBRIC,),
-        tests=(test("agent_perturbation"), test("agent_positives")),
+        tests=(test("agent_perturbation", "fail"), test("agent_positives", "pass")),
         judges=(JudgeSettings(None, model("judge")),),
         config=Config.model_construct(),
         logs=(folder / "log.eval",),
-        stages=stages,
+        stages={name: model(name) for name in ("planner", "editor", "summary")},
         cassette_dir=folder / "cassettes",
         results_dir=folder / "outputs" / "refunds",
         custom_prompts_dir=folder / "custom_prompts",
@@ -390,13 +381,8 @@ def suite_run(
     suite: Suite, results: Iterable[CaseResult], specs: Iterable[CaseSpec], **changes: Any
 ) -> SuiteRun:
     """What a session ran of a suite that has these cases."""
-    values = {
-        "selected": frozenset(),
-        "nodes": {},
-        "grounds": Grounds(),
-        "judges": (),
-        "origin": {},
-    }
+    values: dict[str, Any] = {"selected": frozenset(), "nodes": {}, "judges": (), "origin": {}}
+    values["grounds"] = Grounds()
     cases = SuiteCases({case_id(spec): spec for spec in specs}, {})
     return SuiteRun(suite, [*results], cases, **{**values, **changes})
 

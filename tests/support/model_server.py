@@ -107,57 +107,44 @@ class ModelServer(Loopback):
 
     def respond(self, call: Call) -> Wire:
         path = call.path.partition("?")[0]
-        if call.method == "GET" and path.endswith("/models"):
-            return Wire(200, b'{"object": "list", "data": []}')
-        if call.method != "POST" or not path.endswith("/chat/completions"):
+        if not path.endswith("/chat/completions"):
             return Wire(404, error_body(f"No {call.method} {path} here.", "not_found"))
-        return self._complete(self._arrive(json.loads(call.body), call))
-
-    def _complete(self, request: Request) -> Wire:
-        kind, status = "error", None
+        request = self._arrive(json.loads(call.body))
+        fault = self.faults.match(request)
+        is_answered = False
         try:
-            fault = self.faults.match(request)
-            kind = fault.name if fault else "answer"
             self.stopping.wait(self.delay(request) if callable(self.delay) else self.delay)
             gate = fault.gate if fault else None
             while gate is not None and not gate.done() and not self.stopping.is_set():
                 self.stopping.wait(0.01)
             reply = self._reply(request, fault)
-            wire = Wire(reply.status, envelope(request, reply), reply.headers, reply.send_only)
-            status = None if reply.send_only == 0 else reply.status
+            is_answered = reply.send_only != 0
+            return Wire(reply.status, envelope(request, reply), reply.headers, reply.send_only)
         finally:
-            self._end(request, kind=kind, status=status)
-        return wire
+            self._end(request, kind=fault.name if fault else "answer", is_answered=is_answered)
 
     def _reply(self, request: Request, fault: Fault | None) -> Reply:
         if fault is None:
             return reply_with(self.answer(request))
         return fault.spoil(request, lambda: reply_with(self.answer(request)))
 
-    def _arrive(self, body: Mapping[str, Any], call: Call) -> Request:
+    def _arrive(self, body: Mapping[str, Any]) -> Request:
         with self._changed:
-            request = Request(
-                index=self._arrived.total(),
-                stage=stage_of(body),
-                path=call.path,
-                headers=call.headers,
-                body=body,
-                started=time.monotonic(),
-            )
-            self._requests[request.index] = request
+            index = self._arrived.total()
+            request = Request(index, stage_of(body), body, started=time.monotonic())
+            self._requests[index] = request
             self._arrived[request.stage] += 1
             self._in_flight += 1
             self.peak_in_flight = max(self.peak_in_flight, self._in_flight)
             self._changed.notify_all()
         return request
 
-    def _end(self, request: Request, *, kind: str, status: int | None) -> None:
-        ended = replace(request, ended=time.monotonic(), kind=kind, status=status)
+    def _end(self, request: Request, *, kind: str, is_answered: bool) -> None:
         with self._changed:
-            self._requests[request.index] = ended
+            self._requests[request.index] = replace(request, ended=time.monotonic(), kind=kind)
             if not self._keep:
                 del self._requests[request.index]
-            self._answered[request.stage] += status is not None
+            self._answered[request.stage] += is_answered
             self._in_flight -= 1
             self._changed.notify_all()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tests.support.exchange import Answer, AnswerFunction, Request
@@ -27,20 +26,17 @@ _LEVEL = re.compile(r"(-?\d+):(?: |$)")
 _TRANSCRIPT = re.compile(r"^<transcript\b.*^</transcript>", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
 class Obedient:
     """The scripted answers of all stages.
 
-    The planner edits the last `edits` assistant turns (lines that start with `[index] `), and plans
-    nothing where the rubric shall be satisfied. A transcript without a marker gets the lowest score
-    that the schema or the scale in the prompt (lines `N: label`) has.
+    The planner edits the last assistant turn (lines that start with `[index] `), and plans nothing
+    where the rubric shall be satisfied. A transcript without a marker gets the lowest score that
+    the schema or the scale in the prompt (lines `N: label`) has.
     """
-
-    edits: int = 1
 
     def __call__(self, request: Request) -> Answer:
         answers = {
-            "planner": self._plan,
+            "planner": _plan,
             "editor": _edit,
             "summary": _summarize,
             "verifier": _verify,
@@ -55,20 +51,21 @@ class Obedient:
             if name in request.fields or not request.fields
         }
 
-    def _plan(self, request: Request) -> dict[str, Any]:
-        marker = _wanted_marker(request.text)
-        if marker == SATISFIED:
-            return {"thesis": "", "steps": []}
-        steps = [
-            {
-                "message_index": index,
-                "goal": f"Change what is said here, and close with the words {marker}",
-                "rationale": f"Turn {index} comes late enough to settle the matter.",
-            }
-            for index in _turns(request.text)[-self.edits :]
-        ]
-        thesis = "A small change near the end settles it." if steps else ""
-        return {"thesis": thesis, "steps": steps}
+
+def _plan(request: Request) -> dict[str, Any]:
+    marker = _wanted_marker(request.text)
+    if marker == SATISFIED:
+        return {"thesis": "", "steps": []}
+    steps = [
+        {
+            "message_index": index,
+            "goal": f"Change what is said here, and close with the words {marker}",
+            "rationale": f"Turn {index} comes late enough to settle the matter.",
+        }
+        for index in _turns(request.text)[-1:]
+    ]
+    thesis = "A small change near the end settles it." if steps else ""
+    return {"thesis": thesis, "steps": steps}
 
 
 def override(base: AnswerFunction, **stages: Answer | AnswerFunction) -> AnswerFunction:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from functools import cache
 
 import pytest
 
-from tests.support.fork_server import WITHOUT_NETWORK, is_served, python
+from tests.support.fork_server import ADDRESS
 
 LOCAL = ("-p", "no:rerunfailures")
 """With `-n`: the plugin connects its workers over the network."""
@@ -15,8 +16,10 @@ _UNSHARED = ("unshare", "-rn")
 
 
 def offline() -> list[str]:
-    """Python in a network of its own that leads nowhere, not even to loopback."""
-    return ["env", f"{WITHOUT_NETWORK}=1", *python()] if is_served() else [*_UNSHARED, *python()]
+    """Python in a network of its own that leads nowhere, not even to loopback; nor do its workers,
+    which are not forked off a server outside of it.
+    """
+    return ["env", "-u", ADDRESS, *_UNSHARED, sys.executable]
 
 
 @cache

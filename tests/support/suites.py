@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import yaml
 
-from tests.support.logs import store
+from tests.support.logs import write_log
 
 MODEL = "openai/gpt-4.1-mini"
 BOTH_TESTS = ("agent_perturbation", "agent_positives")
@@ -91,20 +91,16 @@ def write_suite(
     suite = SuiteFiles(folder, folder / "inputs" / "configs" / f"{name}.yml", name)
     suite.data.mkdir(parents=True)
     suite.config.parent.mkdir(parents=True, exist_ok=True)
-    source = log or built_log(
-        [run(number + 1) for number in range(runs)] if isinstance(runs, int) else runs
-    )
+    if isinstance(runs, int):
+        runs = [run(number + 1) for number in range(runs)]
+    if isinstance(rubrics, int):
+        rubrics = [rubric(number + 1, mode) for number in range(rubrics)]
+    source = log or built_log(runs)
     log_name = f"runs{source.suffix}"
     shutil.copyfile(source, suite.data / log_name)
-    entries = (
-        [rubric(number + 1, mode) for number in range(rubrics)]
-        if isinstance(rubrics, int)
-        else rubrics
-    )
-    _write_yaml(suite.data / "rubrics.yml", [dict(entry) for entry in entries])
-    _write_yaml(
-        suite.config, merged(_config(name, log_name, mode, tests, workers), overrides or {})
-    )
+    _write_yaml(suite.data / "rubrics.yml", [dict(entry) for entry in rubrics])
+    config = _config(name, log_name, mode, tests, workers)
+    _write_yaml(suite.config, merged(config, overrides or {}))
     return suite
 
 
@@ -140,7 +136,7 @@ def built_log(runs: Sequence[Mapping[str, Any]]) -> Path:
 
     Copy it, do not change it.
     """
-    return _built_log(json.dumps(list(runs))) / "runs.eval"
+    return _built_log(json.dumps(list(runs)))
 
 
 def merged(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
@@ -206,23 +202,10 @@ def _order_lookup(number: int) -> list[dict[str, Any]]:
 
 @functools.cache
 def _built_log(runs: str) -> Path:
-    # Importing Inspect takes over a second: only tests that need a log of their own pay for it, and
-    # once.
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec
-
-    samples = [EvalSample.model_validate(sample) for sample in json.loads(runs)]
-    spec = EvalSpec(
-        created="2026-01-01T00:00:00+00:00",
-        task="order_lookup",
-        dataset=EvalDataset(name="orders", samples=len(samples)),
-        model="mockllm/model",
-        config=EvalConfig(),
-    )
     # It goes when the process ends.
     folder = Path(_session_temporary().name) / str(_built_log.cache_info().misses)
     folder.mkdir()
-    store(EvalLog(status="success", eval=spec, samples=samples), folder / "runs.eval")
-    return folder
+    return write_log(folder / "runs.eval", json.loads(runs))
 
 
 @functools.cache

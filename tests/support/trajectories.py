@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,28 @@ def trajectory(*steps: Json, version: str = "ATIF-v1.7", **fields: Any) -> Json:
     return {"schema_version": version, "agent": AGENT, "steps": numbered, **fields}
 
 
-def user(message: Any, **fields: Any) -> Json:
-    return {"source": "user", "message": message, **fields}
+def said(source: str, message: Any, **fields: Any) -> Json:
+    return {"source": source, "message": message, **fields}
 
 
-def system(message: Any, **fields: Any) -> Json:
-    return {"source": "system", "message": message, **fields}
+def agent(message: str, *calls: Json, found: Sequence[Json] = (), **fields: Any) -> Json:
+    """A step of the agent with these calls, and with these results."""
+    acts: Json = {"tool_calls": list(calls)} if calls else {}
+    if found:
+        acts["observation"] = {"results": list(found)}
+    return said("agent", message, **acts, **fields)
 
 
-def agent(message: Any, **fields: Any) -> Json:
-    return {"source": "agent", "message": message, **fields}
-
-
-def call(name: str, call_id: str, arguments: Json | None = None, **fields: Any) -> Json:
+def call(name: str, call_id: str, **arguments: Any) -> Json:
     """A tool call as ATIF has it."""
-    return {"tool_call_id": call_id, "function_name": name, "arguments": arguments or {}, **fields}
+    return {"tool_call_id": call_id, "function_name": name, "arguments": arguments}
 
 
-def results(*entries: Json) -> Json:
-    return {"results": list(entries)}
+def result(content: str, call_id: str | None = "c1") -> Json:
+    return {"source_call_id": call_id, "content": content}
 
 
-ORDER = call("find_order", "c1", {"order": 7})
-SHIP = call("find_shipment", "c2", {"order": 7, "since": None})
+ORDER, SHIP = call("find_order", "c1", order=7), call("find_shipment", "c2", order=7, since=None)
 TOOL: Json = {
     "type": "function",
     "function": {
@@ -48,40 +47,23 @@ TOOL: Json = {
         "parameters": {"type": "object", "properties": {"order": {"type": "integer"}}},
     },
 }
-HELLO = (user("Where is order 7?"), agent("It was shipped."))
-
-
+HELLO = (said("user", "Where is order 7?"), agent("It was shipped."))
 ONE_CALL = trajectory(
-    user("Where is order 7?"),
-    agent(
-        "I look.",
-        tool_calls=[ORDER],
-        observation=results({"source_call_id": "c1", "content": "shipped"}),
-    ),
+    said("user", "Where is order 7?"),
+    agent("I look.", ORDER, found=[result("shipped")]),
     agent("It was shipped."),
     trajectory_id="one-call",
 )
 # Results in another order; and an id again, of a call in an earlier step that has none.
 CALLS = trajectory(
-    agent(
-        "",
-        tool_calls=[ORDER, SHIP],
-        observation=results(
-            {"source_call_id": "c2", "content": "on Monday"},
-            {"source_call_id": "c1", "content": "shipped"},
-        ),
-    ),
-    agent("One.", tool_calls=[ORDER]),
-    agent(
-        "Two.",
-        tool_calls=[call("find_shipment", "c1")],
-        observation=results({"source_call_id": "c1", "content": "on Monday"}),
-    ),
+    agent("", ORDER, SHIP, found=[result("on Monday", "c2"), result("shipped")]),
+    agent("One.", ORDER),
+    agent("Two.", call("find_shipment", "c1"), found=[result("on Monday")]),
     version="ATIF-v1.6",
 )
 EVERY_FIELD = trajectory(
-    system("Be brief."),
-    user("Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, is_copied_context=True),
+    said("system", "Be brief."),
+    said("user", "Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, is_copied_context=True),
     agent(
         "Gone.",
         timestamp="2026-05-01T12:00:00.123456+02:00",
@@ -99,27 +81,19 @@ EVERY_FIELD = trajectory(
     agent={"name": "a", "version": "1", "model_name": "m", "tool_definitions": [TOOL]},
 )
 RESULTS_OF_NO_CALL = trajectory(
-    agent(
-        "Typing.",
-        tool_calls=[ORDER, SHIP],
-        observation=results({"source_call_id": None, "content": "$ done"}),
-    ),
-    agent("More.", tool_calls=[call("find_order", "c3")]),
-    agent(
-        "And more.",
-        tool_calls=[call("find_order", "c4")],
-        observation=results({"content": "found"}),
-    ),
+    agent("Typing.", ORDER, SHIP, found=[result("$ done", None)]),
+    agent("More.", call("find_order", "c3")),
+    agent("And more.", call("find_order", "c4"), found=[{"content": "found"}]),
 )
 _DELEGATE = call("delegate", "c1")
 _INSIDE = {"source_call_id": "c1", "subagent_trajectory_ref": [{"trajectory_id": "sub-1"}]}
 _IN_A_FILE = {"session_id": "s2", "trajectory_path": "sub.json"}
-_FOUND = {"source_call_id": "c1", "content": "Found.", "subagent_trajectory_ref": [_IN_A_FILE]}
+_FOUND = {**result("Found."), "subagent_trajectory_ref": [_IN_A_FILE]}
 _BY_SESSION = {"subagent_trajectory_ref": [{"session_id": "s2"}]}
 SUBAGENTS = trajectory(
-    agent("I ask another.", tool_calls=[_DELEGATE], observation=results(_INSIDE)),
-    agent("And one more.", tool_calls=[_DELEGATE], observation=results(_FOUND)),
-    system("Compacted.", observation=results(_BY_SESSION)),
+    agent("I ask another.", _DELEGATE, found=[_INSIDE]),
+    agent("And one more.", _DELEGATE, found=[_FOUND]),
+    said("system", "Compacted.", observation={"results": [_BY_SESSION]}),
     subagent_trajectories=[trajectory(*HELLO, trajectory_id="sub-1")],
 )
 # What a trajectory holds, and its transcript, each part in a line.
@@ -191,18 +165,10 @@ def write_trial(job: Path, name: str, value: Mapping[str, Any] | None, **result:
     task = name.partition("__")[0]
     config = {"task": {"path": f"tasks/{task}"}, "trial_name": name, "trials_dir": "jobs"}
     write(trial / "config.json", config)
-    write(
-        trial / "result.json",
-        {
-            "task_name": task,
-            "trial_name": name,
-            "source": "orders",
-            "verifier_result": {"rewards": {"reward": 1.0}},
-            "exception_info": None,
-            "started_at": "2026-05-01T10:00:00Z",
-            **result,
-        },
-    )
+    about = {"task_name": task, "trial_name": name, "source": "orders", "exception_info": None}
+    verified = {"verifier_result": {"rewards": {"reward": 1.0}}}
+    started = {"started_at": "2026-05-01T10:00:00Z"}
+    write(trial / "result.json", {**about, **verified, **started, **result})
     (trial / "trial.log").write_text("", encoding="utf-8")
     write(trial / "verifier" / "reward.json", {"reward": 1.0})
     (trial / "agent").mkdir(exist_ok=True)
