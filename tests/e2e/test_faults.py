@@ -1,21 +1,28 @@
 """Faults of the model's server, one at a time: a table of what each comes to.
 
 A fault that a retry or a re-ask repairs changes no outcome; any other never yields agree or
-disagree, and what was sent is counted whether an answer came or not.
+disagree, and what was sent is counted whether an answer came or not. Nor does what goes wrong
+inside of litellm.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import zlib
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
+import httpx
 import pytest
 
 from pytest_jrh.core.calls import MAKING, Spending
 from pytest_jrh.core.cases import UNSCORED, Why
+from pytest_jrh.core.redact import Redactor, covers
+from pytest_jrh.llm.transport import litellm
+from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.session import spending_line
 from tests.e2e.bench import Bench, MakeBench, said
 from tests.support.exchange import Reply, Request, envelope
@@ -289,16 +296,54 @@ def test_a_hang_past_the_timeout_is_tried_again_and_may_be_billed(
     assert spending_line(spending).startswith(billed)
 
 
-def test_a_fault_in_one_case_leaves_the_others_alone(
-    make_bench: MakeBench, server: ModelServer
+SECRET = "sesame-open-sesame-4711"
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (TypeError(f"no subscript (Bearer {SECRET})"), "litellm raised TypeError: no subscript"),
+        (RecursionError("too deep"), "litellm raised RecursionError: too deep"),
+        (ExceptionGroup("two", [ValueError("one")]), "litellm raised ExceptionGroup: two"),
+        (httpx.ReadError("reset by peer"), "no connection: reset by peer (3 attempts)."),
+    ],
+)
+def test_an_error_outside_of_litellms_own_is_an_outcome_in_few_words(
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, error: Exception, cause: str
 ) -> None:
-    bench = make_bench(runs=3, rubrics=2)
-    server.faults.add(
-        stage="editor",
-        fault=Fault.status(500),
-        times=None,
-        when=lambda request: "1002" in request.text,
-    )
-    outcomes = [(result.spec.run_id, result.outcome) for result in bench.run().results]
-    expected = [("run-1", "agree"), ("run-2", "model_error"), ("run-3", "agree")]
-    assert outcomes == expected * 2
+    # litellm runs these rules over the answer that it has read, outside of where it maps errors to
+    # its own.
+    monkeypatch.setattr(litellm(), "post_call_rules", [Mock(side_effect=error)])
+    result = bench.run(redactor=Redactor((SECRET,))).only
+    assert result.outcome == "model_error"
+    assert cause in said(result)
+    assert "Traceback" not in said(result)
+    assert SECRET not in said(result)
+    assert len(no_verdict_text(result.why).splitlines()) <= 20
+    # Planner and first summary, each once unless it is the connection that broke.
+    tries = 3 if "connection" in cause else 1
+    spending = result.spending.all
+    assert (spending.calls, spending.lost) == (server.count(), server.count())
+    assert server.count() == 2 * tries
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (asyncio.CancelledError(), asyncio.CancelledError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        # A bug of ours is no outcome.
+        (lambda **_: covers(None, ""), AttributeError),  # type: ignore[arg-type]
+    ],
+    ids=["cancelled", "interrupt", "bug"],
+)
+def test_what_ends_a_task_and_our_own_bugs_go_through(
+    bench: Bench,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Any,
+    raised: type[BaseException],
+) -> None:
+    monkeypatch.setattr(litellm(), "acompletion", AsyncMock(side_effect=error))
+    with pytest.raises(raised):
+        bench.run()

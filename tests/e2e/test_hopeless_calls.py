@@ -149,24 +149,6 @@ def test_five_permanent_errors_of_a_stage_stop_it_and_those_that_may_pass_do_not
     assert server.count("planner") == asked + 5
 
 
-def test_one_judge_of_a_panel_is_stopped_alone(make_bench: MakeBench, server: ModelServer) -> None:
-    judges = [
-        {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
-        for name in ("fine", "chatty")
-    ]
-    bench = make_bench(runs=7, overrides={"admin": {"evaluation_config": {"judges": judges}}})
-
-    def of_panel(request: Request) -> Any:
-        return prose(request) if request.body["model"] == "chatty" else Obedient()(request)
-
-    server.answer = override(Obedient(), judge=of_panel)
-    session = bench.run(max_workers=1)
-    by_judge: dict[str, list[str]] = {"fine": [], "chatty": []}
-    for result in session.results:
-        by_judge[result.judge].append(result.outcome)
-    assert by_judge == {"fine": ["agree"] * 7, "chatty": [*UNREAD, "not_asked", "not_asked"]}
-
-
 def test_processes_count_together_each_case_once(tmp_path: Path) -> None:
     one, other = (EarlyStop(tmp_path / "stops.json") for _ in range(2))
     judge = StageModel("judge", "openai/m")

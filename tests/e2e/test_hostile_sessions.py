@@ -20,9 +20,9 @@ from pytest_jrh.store.ledger import parsed
 from tests.e2e.bench import MakeBench
 from tests.plugin.recorded import run_pytest
 from tests.support import logs
-from tests.support.baselines import case_lines
 from tests.support.exchange import STAGES, Request
 from tests.support.judged_sessions import HOSTILE
+from tests.support.ledgers import case_lines
 from tests.support.model_server import Answer, ModelServer, Obedient
 from tests.support.suites import SuiteFiles, write_suite
 

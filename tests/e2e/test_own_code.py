@@ -99,25 +99,19 @@ def judge(case):
     def body(client):
         return {{"client": client, "transcript": case.transcript}}
 
-    def by_urllib():
-        data = json.dumps(body("urllib")).encode()
-        asked = urllib.request.Request(URL, data, {{"content-type": "application/json"}})
-        return json.load(urllib.request.urlopen(asked))
-
-    def by_http_client():
-        connection = http.client.HTTPConnection(URL.split("/")[2])
-        connection.request("POST", "/judge", json.dumps(body("http.client")))
-        return json.load(connection.getresponse())
-
+    data, kind = json.dumps(body("urllib")).encode(), {{"content-type": "application/json"}}
+    by_urllib = urllib.request.Request(URL, data, kind)
+    connection = http.client.HTTPConnection(URL.split("/")[2])
+    connection.request("POST", "/judge", json.dumps(body("http.client")))
     with requests.Session() as session, ThreadPoolExecutor(1) as pool:
         answers = [
+            json.load(connection.getresponse()),
+            json.load(urllib.request.urlopen(by_urllib)),
             requests.post(URL, json=body("requests")).json(),
             *(session.post(URL, json=body("session")).json() for _ in range(2)),
             httpx.post(URL, json=body("httpx")).json(),
             httpx2.post(URL, json=body("httpx2")).json(),
             urllib3.request("POST", URL, json=body("urllib3")).json(),
-            by_urllib(),
-            by_http_client(),
             pool.submit(httpx.post, URL, json=body("pool")).result().json(),
         ]
     [score] = {{answer["score"] for answer in answers}}
@@ -291,22 +285,46 @@ def test_a_helper_that_would_be_another_files_is_refused(
     ) in " ".join(str(refused.value).split())
 
 
-@pytest.mark.parametrize(
-    ("start", "body", "words"),
-    [
-        ("async def", "raise SystemExit(3)", "raised SystemExit: 3."),
-        ("def", "import pytest; pytest.exit('done', 0)", "raised Exit: done."),
-        ("async def", "import time; time.sleep(1)", "gave no verdict within 0.3 s, its `timeout`"),
-    ],
+CLOUD = (
+    "Credentials of a cloud are missing. On replay nothing is sent, so any value will do; in the "
+    "workflow's `env`: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
 )
+TIMEOUT = "The judge judges.py:judge gave no verdict within 0.3 s, its `timeout`"
+AWS = (
+    "import boto3\n    boto3.client('bedrock-runtime', 'us-east-1').converse(\n"
+    "        modelId='m', messages=[{'role': 'user', 'content': [{'text': 'a'}]}])"
+)
+GOOGLE = (
+    "import urllib.request as asked\n"
+    "    asked.urlopen('http://metadata.google.internal/computeMetadata/v1/')"
+)
+AZURE = "import requests\n    requests.get('http://169.254.169.254/metadata/identity/oauth2/token')"
+NO_VERDICT = {
+    "exit": ("raise SystemExit(3)", "The judge judges.py:judge raised SystemExit: 3."),
+    "pytest": ("import pytest; pytest.exit('x', 0)", "The judge judges.py:judge raised Exit: x."),
+    "timeout": ("import time; time.sleep(1)", TIMEOUT),
+    "AWS": (AWS, CLOUD),
+    "Google": (GOOGLE, CLOUD),
+    "Azure": (AZURE, CLOUD),
+    "socket": ("import socket\n    socket.create_connection(('169.254.170.2', 80))", CLOUD),
+}
+
+
+@pytest.mark.parametrize("start", ["def", "async def"])
+@pytest.mark.parametrize(("body", "words"), NO_VERDICT.values(), ids=NO_VERDICT)
 def test_what_is_no_verdict_is_said_in_a_few_lines(
-    bench: OwnCode, start: str, body: str, words: str
+    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, start: str, body: str, words: str
 ) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, "none")
     timeout = 0.3 if "sleep" in body else 60
     bench.judge_by(f"{start} judge(case):\n    {body}\n", timeout=timeout)
-    result = bench.judge("once")
+    result = bench.judge()
     assert result.outcome == "model_error"
-    assert f"The judge judges.py:judge {words}" in said(result)
+    assert words in said(result)
+    assert "ecord it" not in said(result)
     lines = no_verdict_text(result.why).splitlines()
     assert len(lines) <= 25
     assert any("judges.py:2 in judge" in line for line in lines) is ("raised" in words)
@@ -404,36 +422,6 @@ def test_a_judge_that_misses_a_variable_is_told_which_and_what_to_set(
         assert "is not set." not in said(told)
     else:
         assert replays_without_a_key(name) in said(told)
-
-
-CLOUDS = {
-    "AWS": "import boto3\n"
-    "    boto3.client('bedrock-runtime', 'us-east-1').converse(\n"
-    "        modelId='m', messages=[{'role': 'user', 'content': [{'text': 'a'}]}])",
-    "Google": "import urllib.request as asked\n"
-    "    asked.urlopen('http://metadata.google.internal/computeMetadata/v1/')",
-    "Azure": "import requests\n"
-    "    requests.get('http://169.254.169.254/metadata/identity/oauth2/token')",
-    "socket": "import socket\n    socket.create_connection(('169.254.170.2', 80))",
-}
-
-
-@pytest.mark.parametrize("body", CLOUDS.values(), ids=CLOUDS)
-def test_a_look_up_of_a_clouds_credentials_is_named_as_that(
-    bench: OwnCode, monkeypatch: pytest.MonkeyPatch, body: str
-) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
-        monkeypatch.setenv(name, "none")
-    bench.judge_by(f"def judge(case):\n    {body}\n")
-    told = bench.judge()
-    assert told.outcome == "model_error"
-    assert (
-        "Credentials of a cloud are missing. On replay nothing is sent, so any value will do; in "
-        "the workflow's `env`: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
-    ) in said(told)
-    assert "ecord it" not in said(told)
 
 
 PAST_THE_RECORDING = """

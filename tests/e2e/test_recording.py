@@ -79,20 +79,6 @@ def test_all_with_a_limit_is_gone_on_with_and_nothing_is_paid_twice(
     assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
 
 
-def test_all_without_a_verdict_keeps_what_was_paid(bench: Bench, server: ModelServer) -> None:
-    bench.run()
-    bench.configure({"synthetic_data_params": {"generation_model_name": "openai/gpt-4o-mini"}})
-    server.answer = override(Obedient(), editor=reworded)
-    server.faults.add(stage="judge", fault=Fault.status(500), times=None)
-    assert bench.run("all").only.outcome == "model_error"
-    asked = server.count()
-    # Only the judge is asked for what is lacking.
-    server.faults.clear()
-    assert bench.run("new_episodes").outcomes == [("agree", 1)]
-    assert server.count() == asked + 1
-    assert bench.replay().outcomes == [("agree", 1)]
-
-
 def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
     bench: Bench, server: ModelServer
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_jrh.llm.calls import load_template
 from tests.plugin.recorded import PERTURBATION, Done, lenient_about_order_1002, run_pytest
-from tests.support.baselines import case_lines
+from tests.support.ledgers import case_lines
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
 from tests.support.suites import SuiteFiles, write_suite

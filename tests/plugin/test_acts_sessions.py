@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.made_cases import case_from
+from tests.support.made_cases import case_from, undone
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.suites import run, write_suite
-from tests.support.undoing import undone
 
 SECRET = "tok-9fK2mQ7xR4vT8wZ1-LIVE"
 RUN: list[dict[str, Any]] = [

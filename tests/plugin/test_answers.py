@@ -9,8 +9,8 @@ import pytest
 
 from pytest_jrh.core.results import CaseResult
 from tests.plugin.recorded import run_pytest
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, Obedient
-from tests.support.results import results_in
 
 ROWS = """id,question,context,answer,human_ok,topic
 a,Where is my order?,It left on Monday.,On its way since Monday.,yes,orders

@@ -68,7 +68,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Sessions:
             stage="planner",
             fault=refusal,
             times=None,
-            when=lambda asked: asked.temperature is not None,
+            when=lambda asked: "temperature" in asked.body,
         )
         # A refusal of no parameter, which is sent otherwise, nor of the model, which ends it.
         server.faults.add(stage="judge", fault=Fault.status(405))

@@ -14,10 +14,10 @@ import pytest
 from pytest_jrh.core.results import ShownTurns
 from tests.plugin.own_judges import RECORD, Judged, words
 from tests.plugin.recorded import Recorded, run_pytest
+from tests.support.fork_server import LOCAL, cuts_network, offline
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
-from tests.support.offline import LOCAL, needs_cut_network, offline
-from tests.support.results import results_in
 from tests.support.suites import SuiteFiles
 
 PROMPT = "Rubric:\n{{ rubric }}\n\n<transcript>\n{{ transcript }}\n</transcript>\n"
@@ -150,7 +150,7 @@ def tables(suite: SuiteFiles) -> list[Any]:
     return [json.loads(path.read_text("utf-8"))["statistics"] for path in reports]
 
 
-@needs_cut_network
+@pytest.mark.skipif(not cuts_network(), reason="`unshare -rn` cannot cut the network here")
 @pytest.mark.parametrize("seams", [SEAMS, [""]], ids=["panel", "hook"])
 def test_one_prompt_through_every_seam_gives_the_same_verdicts(
     suite: SuiteFiles, seams: list[str]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.results import results_in
+from tests.support.ledgers import results_in
 
 CONFIG = """\
 suite: {log: runs.jsonl, rubrics: rubrics.yml}

@@ -17,10 +17,9 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from tests.plugin.recorded import run_pytest
-from tests.support.baselines import case_lines
+from tests.support.ledgers import case_lines, results_in
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.page_reader import Page, bodies
-from tests.support.results import results_in
 from tests.support.suites import REMOVED, SuiteFiles, run, write_suite
 
 LABELS = """run_id,label,annotator,split

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.plugin.gated import LAX, TINY, Project
-from tests.support.baselines import case_lines
+from tests.support.ledgers import case_lines
 
 ACCURATE = "{min_accuracy: 0.95}"
 AGAIN = "run it again: pytest "

@@ -23,7 +23,7 @@ from tests.plugin.gated import (
     section,
 )
 from tests.plugin.recorded import PERTURBATION, run_pytest
-from tests.support.baselines import case_lines
+from tests.support.ledgers import case_lines
 
 FOLDERS = ["shard-0", "shard-1", "shard-2"]
 RESULTS = "lax/tiny/results.jsonl"

@@ -12,8 +12,8 @@ import pytest
 from pytest_jrh.recording.cassettes import SHARED, Cassette, shared, update_shared
 from tests.plugin.recorded import Done, run_pytest
 from tests.plugin.test_answers import CONFIG, write
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, Obedient
-from tests.support.results import results_in
 
 TESTS = ("agent_perturbation", "agent_positives", "labels")
 PLACE = "inputs/cassettes/answers/labels/kind/cassette.yaml"

@@ -14,8 +14,8 @@ import pytest
 from pytest_jrh.__main__ import main
 from tests.plugin.probed import PROBE, read_layout, write_probed
 from tests.plugin.recorded import run_pytest
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer
-from tests.support.results import results_in
 from tests.support.reviews import decide
 from tests.support.suites import SuiteFiles
 

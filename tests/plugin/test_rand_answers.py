@@ -20,8 +20,8 @@ from pytest_jrh.config.probes import drawn_rows
 from pytest_jrh.core.results import CaseResult
 from tests.plugin.recorded import run_pytest
 from tests.support.exchange import Answer, Reply, Request, error_body
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer
-from tests.support.results import results_in
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rand-free" / "inputs"
 JUDGE = "openai_gpt-4o-mini"

@@ -15,10 +15,10 @@ import pytest
 from pytest_jrh.people.decisions import decisions_path
 from pytest_jrh.store.records import case_digest, record_line
 from tests.plugin.recorded import Done, run_pytest
+from tests.support.ledgers import results_in
 from tests.support.made_cases import case_from
 from tests.support.model_server import ModelServer, Request
 from tests.support.page_reader import Page, bodies, session_data
-from tests.support.results import results_in
 from tests.support.reviews import decide, records
 from tests.support.suites import SuiteFiles, write_suite
 

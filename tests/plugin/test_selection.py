@@ -13,7 +13,7 @@ import yaml
 
 from tests.plugin.gated import Project
 from tests.plugin.recorded import Done, run_pytest
-from tests.support.baselines import case_lines
+from tests.support.ledgers import case_lines
 
 RESULTS = Path("outputs", "tiny")
 

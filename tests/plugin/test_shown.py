@@ -13,9 +13,9 @@ from pytest_jrh.core.results import ShownTurns
 from tests.plugin.own_judges import RECORD, judged_suite, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer
 from tests.support.obedient import VIOLATION
-from tests.support.results import results_in
 from tests.support.suites import run, write_suite
 
 SOURCE = """

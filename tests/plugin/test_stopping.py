@@ -17,9 +17,9 @@ import pytest
 from pytest_jrh.recording.cassettes import Cassette
 from tests.plugin.recorded import environment
 from tests.plugin.test_growing import LABELS, write_growing
-from tests.support.baselines import case_lines
 from tests.support.faults import Fault
 from tests.support.fork_server import python
+from tests.support.ledgers import case_lines
 from tests.support.model_server import ModelServer
 from tests.support.suites import REMOVED, SuiteFiles, write_suite
 

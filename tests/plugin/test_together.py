@@ -12,8 +12,8 @@ import pytest
 
 from pytest_jrh.core.results import CaseResult, total_spending
 from tests.plugin.recorded import Done, run_pytest
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, Request
-from tests.support.results import results_in
 
 IDS = tuple(f"r{number}" for number in range(1, 6))
 RUNS = ("a", "b", "c", "d")

@@ -39,14 +39,6 @@ class Request:
         return list(self.body.get("messages", ()))
 
     @property
-    def response_format(self) -> Mapping[str, Any] | None:
-        return self.body.get("response_format")
-
-    @property
-    def temperature(self) -> float | None:
-        return self.body.get("temperature")
-
-    @property
     def text(self) -> str:
         """Everything the client wrote; a model's earlier answers (in a re-ask) are left out."""
         return "\n".join(
@@ -109,28 +101,18 @@ def envelope(request: Request, reply: Reply) -> bytes:
     sent = sum(len(_text_of(message)) for message in request.messages) // 4
     received = len(reply.content or reply.refusal or "") // 4
     message = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
-    return json.dumps(
-        {
-            "id": "chatcmpl-scripted",
-            "object": "chat.completion",
-            "created": 1700000000,
-            "model": request.model,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": message,
-                    "logprobs": None,
-                    "finish_reason": reply.finish_reason,
-                }
-            ],
-            "usage": {
-                "prompt_tokens": sent,
-                "completion_tokens": received,
-                "total_tokens": sent + received,
-            },
-            "system_fingerprint": "fp_scripted",
-        }
-    ).encode()
+    choice = {"index": 0, "message": message, "logprobs": None}
+    usage = {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+    whole = {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": 1700000000,
+        "model": request.model,
+        "choices": [{**choice, "finish_reason": reply.finish_reason}],
+        "usage": usage,
+        "system_fingerprint": "fp_scripted",
+    }
+    return json.dumps(whole).encode()
 
 
 def error_body(message: str, code: str) -> bytes:

@@ -72,6 +72,28 @@ def python() -> list[str]:
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
 
 
+LOCAL = ("-p", "no:rerunfailures")
+"""With `-n`: the plugin connects its workers over the network."""
+_UNSHARED = ("unshare", "-rn")
+
+
+def offline() -> list[str]:
+    """Python in a network of its own that leads nowhere, not even to loopback; nor do its workers,
+    which are not forked off a server outside of it.
+    """
+    return ["env", "-u", ADDRESS, *_UNSHARED, sys.executable]
+
+
+@functools.cache
+def cuts_network() -> bool:
+    """Whether there can be such an interpreter here."""
+    try:
+        made = subprocess.run([*_UNSHARED, "true"], capture_output=True, check=False)
+    except OSError:
+        return False
+    return made.returncode == 0
+
+
 def commands(folder: Path) -> Path:
     """A folder beside this one with `python` and `pytest`, forked off an interpreter that has
     imported all."""
@@ -141,15 +163,8 @@ def _popen_args(spec: Any) -> list[str]:
     return [*python(), "-u", "-c", gateway_io.popen_bootstrapline]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a launcher asks for."""
-
-    arguments: list[str]
-    folder: str
-    environment: dict[str, str]
-    interruptible: bool
-    streams: list[int]
+_Asked = dict[str, Any]
+"""What a launcher asks for: `arguments`, `folder`, `environment`, `streams`, `interruptible`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +215,7 @@ class _Server:
             os.close(alive)
             return lambda: _run(asked)
         os.close(held)
-        for stream in asked.streams:
+        for stream in asked["streams"]:
             os.close(stream)
         forked = _Forked(pid, launcher, alive)
         self._forked.append(forked)
@@ -225,29 +240,29 @@ def _received(launcher: socket.socket) -> _Asked:
     head, streams, _, _ = socket.recv_fds(launcher, 4, 3)
     with launcher.makefile("rb") as reader:
         asked = json.loads(reader.read(struct.unpack("!I", head)[0]))
-    return _Asked(streams=streams, **asked)
+    return {**asked, "streams": streams}
 
 
 def _run(asked: _Asked) -> NoReturn:
     """Be the interpreter that was asked for, to its end."""
-    for number, stream in enumerate(asked.streams):
+    for number, stream in enumerate(asked["streams"]):
         os.dup2(stream, number)
         os.close(stream)
     signal.signal(
-        signal.SIGINT, signal.default_int_handler if asked.interruptible else signal.SIG_IGN
+        signal.SIGINT, signal.default_int_handler if asked["interruptible"] else signal.SIG_IGN
     )
     os.environ.clear()
-    os.environ.update(asked.environment)
-    os.chdir(asked.folder)
-    unbuffered = asked.arguments[0] == "-u"
-    how, what, *rest = asked.arguments[unbuffered:]
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    unbuffered = asked["arguments"][0] == "-u"
+    how, what, *rest = asked["arguments"][unbuffered:]
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _writer(1, unbuffered)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _writer(2, unbuffered)  # type: ignore[misc]
     code: object = 0
     try:
         if how == "-m":
-            sys.argv, sys.path[0] = ["-m", *rest], asked.folder
+            sys.argv, sys.path[0] = ["-m", *rest], asked["folder"]
             runpy.run_module(what, run_name="__main__", alter_sys=True)
         else:
             sys.argv, sys.path[0] = ["-c", *rest], ""

@@ -16,18 +16,6 @@ import sys
 def main() -> None:
     address, *arguments = sys.argv[1:]
     interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    group = 0
-    interrupts = 0
-
-    def pass_on(*_: object) -> None:
-        nonlocal interrupts
-        if group:
-            os.killpg(group, signal.SIGINT)
-        else:
-            interrupts += 1
-
-    if interruptible:
-        signal.signal(signal.SIGINT, pass_on)
     asked = {
         "interruptible": interruptible,
         "arguments": arguments,
@@ -44,16 +32,15 @@ def main() -> None:
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
         leader = server.recv(4)
-        group = struct.unpack("!i", leader)[0] if leader else 0
-        for _ in range(interrupts if group else 0):
-            pass_on()
+        if leader and interruptible:
+            # Until now a SIGINT ends this process, and with it the one that is to be forked.
+            (group,) = struct.unpack("!i", leader)
+            signal.signal(signal.SIGINT, lambda *_: os.killpg(group, signal.SIGINT))
         status = server.recv(4)
     (code,) = struct.unpack("!i", status) if status else (1,)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code not in (
-            signal.SIGKILL,
-            signal.SIGSTOP,
-        ) else None
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 

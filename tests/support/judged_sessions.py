@@ -234,8 +234,7 @@ def spooled(
     text: str = "I have refunded order 17 in full.",
 ) -> RecordIndex:
     """Make the case of every result, and say where its record lies."""
-    spool = LineFile(folder / uuid4().hex)
-    ids = set()
+    cases = {}
     for result in results:
         spec = make_spec(
             result.spec.run_id,
@@ -244,13 +243,19 @@ def spooled(
             rubric_id=result.spec.rubric_id,
             target_score=result.spec.target_score,
         )
-        made = generation_id(spec)
-        if made not in ids and result.outcome in ("agree", "disagree"):
-            ids.add(made)
+        if spec not in cases and result.outcome in ("agree", "disagree"):
             edited = result.spec.test == "agent_perturbation"
             case = make_case(spec, messages=messages_of(result), edited=edited, new_text=text)
-            case = replace(case, rubric=replace(case.rubric, id=result.spec.rubric_id))
-            spool.add(stored_line(case, NO_SECRETS))
+            cases[spec] = replace(case, rubric=replace(case.rubric, id=result.spec.rubric_id))
+    return _stored(folder, cases.values())
+
+
+def _stored(folder: Path, cases: Iterable[Case]) -> RecordIndex:
+    spool = LineFile(folder / uuid4().hex)
+    ids = set()
+    for case in cases:
+        ids.add(generation_id(case.spec))
+        spool.add(stored_line(case, NO_SECRETS))
     spool.close()
     return read_spools([spool.path], frozenset(ids)).made
 
@@ -258,8 +263,4 @@ def spooled(
 def session_about(folder: Path, case: Case) -> Session:
     """A session with one case, which the judge got wrong, and its record."""
     result = make_result(case.spec, "disagree", 0, reasoning="It was refunded once.")
-    spool = LineFile(folder / "spool" / uuid4().hex)
-    spool.add(stored_line(case, NO_SECRETS))
-    spool.close()
-    records = read_spools([spool.path], frozenset({generation_id(case.spec)})).made
-    return replace(session_of([result]), records=records)
+    return replace(session_of([result]), records=_stored(folder / "spool", [case]))

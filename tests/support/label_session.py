@@ -58,17 +58,15 @@ def labelling_session(
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        seen = ""
+        seen, found = "", None
         try:
             for line in process.stdout:
                 seen += line
-                if found := re.search(
-                    r"(?:the cases|the cases blind|label them) at (http\S+)", line
-                ):
-                    yield process, found[1]
+                found = re.search(r"(?:the cases|the cases blind|label them) at (http\S+)", line)
+                if found:
                     break
-            else:
-                raise AssertionError(seen)
+            assert found, seen
+            yield process, found[1]
         finally:
             if process.poll() is None:
                 process.kill()

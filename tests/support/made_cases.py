@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pytest_jrh.cases.acts import acts_text
 from pytest_jrh.config.schema import Config
@@ -117,14 +117,8 @@ def make_case(
 ) -> Case:
     """A case of which one turn, at this place, is edited."""
     spec = spec or make_spec()
-    run = AgentRun(
-        spec.run_id,
-        spec.epoch,
-        tuple(messages),
-        "Please refund order 17.",
-        "no",
-        metadata or {"lang": "en"},
-    )
+    texts = ("Please refund order 17.", "no")
+    run = AgentRun(spec.run_id, spec.epoch, tuple(messages), *texts, metadata or {"lang": "en"})
     edits: tuple[Edit, ...] = ()
     judged = tuple(messages)
     plan = None
@@ -137,9 +131,8 @@ def make_case(
         plan = Plan("Refund too late.", (step,))
     ordinal = spec.target_score is not None
     positive = spec.test == "agent_positives"
-    said = Verification(
-        "PASS" if positive else "FAIL", "It grants a late refund.", coded(spec.target_score)
-    )
+    word: Literal["PASS", "FAIL"] = "PASS" if positive else "FAIL"
+    said = Verification(word, "It grants a late refund.", coded(spec.target_score))
     return Case(
         spec=spec,
         rubric=replace(RUBRIC, score_levels=LEVELS) if ordinal else RUBRIC,
@@ -223,6 +216,19 @@ def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN
     case = make_case(spec, messages=run, edited=False)
     plan = Plan("Refund too much, twice, unchecked.", steps)
     return replace(case, outcome=replace(case.outcome, messages=made, plan=plan, edits=edits))
+
+
+def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message, ...]:
+    """The transcript as it was before these edits: of all edits of a made case, its run.
+
+    An edit of `edits: text` has no messages to put back, and stays.
+    """
+    restored = list(messages)
+    for edit in reversed(edits):
+        end = edit.message_index + len(edit.after)
+        assert restored[edit.message_index : end] == list(edit.after)
+        restored[edit.message_index : end] = edit.before
+    return tuple(restored)
 
 
 def hostile_act_case(size: int = 1_000_000) -> Case:

@@ -27,29 +27,24 @@ def decide(
     run: str,
     action: Action,
     *,
-    note: str = "",
-    expected: int | None = None,
     turns: Mapping[int, str] | None = None,
     digest: str | None = None,
+    **more: Any,
 ) -> None:
-    """Decide about the case of a run, or with `digest` about another version of it."""
+    """Decide about the case of a run, or with `digest` about another version of it; `more` are
+    further fields of the decision."""
     record = records(output_dir)[run]
-    case = case_from(record_line(record))
-    edits = tuple(
-        TurnEdit(message_index=index, content=text) for index, text in (turns or {}).items()
-    )
+    edits = (turns or {}).items()
     decision = Decision(
         case_id=record["case_id"],
         case_digest=digest or record["case_digest"],
         action=action,
-        note=note,
-        expected=expected,
-        turns=edits,
+        turns=tuple(TurnEdit(message_index=index, content=text) for index, text in edits),
+        **more,
     )
     if decision.has_edits:
-        decision = decision.model_copy(
-            update={"edited_digests": (case_digest(with_edits(case, decision)),)}
-        )
+        edited = with_edits(case_from(record_line(record)), decision)
+        decision = decision.model_copy(update={"edited_digests": (case_digest(edited),)})
     line = decision.model_dump_json(exclude_defaults=True)
     append_line(decisions_path(output_dir), line.encode())
 

@@ -32,17 +32,12 @@ def as_items(messages: Sequence[Message]) -> Lines:
             items.append({"type": "message", "role": role, "content": [part]})
         elif text:
             part = {"type": "output_text", "text": text, "annotations": []}
-            message_id = f"msg_{number}"
-            items.append(
-                {"type": "message", "id": message_id, "role": role, "content": [part]}
-                | {"status": "completed"}
-            )
+            about = {"type": "message", "id": f"msg_{number}", "role": role, "content": [part]}
+            items.append({**about, "status": "completed"})
         for call in message.get("tool_calls", ()):
+            about = {"type": "function_call", "id": f"fc_{call['id']}", "call_id": call["id"]}
             arguments = json.dumps(call["arguments"])
-            items.append(
-                {"type": "function_call", "id": f"fc_{call['id']}", "call_id": call["id"]}
-                | {"name": call["function"], "arguments": arguments}
-            )
+            items.append({**about, "name": call["function"], "arguments": arguments})
     return items
 
 
@@ -68,20 +63,10 @@ def as_claude_code(session: str, messages: Sequence[Message]) -> Lines:
                 value |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "type": "message"}
             else:
                 value["role"] = "user"
-            lines.append(
-                {
-                    "parentUuid": parent,
-                    "isSidechain": False,
-                    "cwd": "/work",
-                    "sessionId": session,
-                    "version": "2.1.0",
-                    "gitBranch": "main",
-                    "type": value["role"],
-                    "message": value,
-                    "uuid": f"{session}-{number}{uuid}",
-                    "timestamp": "2026-01-01T00:00:00.000Z",
-                }
-            )
+            about = {"parentUuid": parent, "isSidechain": False, "cwd": "/work"}
+            about |= {"sessionId": session, "version": "2.1.0", "gitBranch": "main"}
+            written = {"type": value["role"], "message": value, "uuid": f"{session}-{number}{uuid}"}
+            lines.append({**about, **written, "timestamp": "2026-01-01T00:00:00.000Z"})
             parent = lines[-1]["uuid"]
         lines.append({"type": "file-history-snapshot", "messageId": parent, "snapshot": {}})
     return lines

@@ -13,8 +13,8 @@ from pytest_jrh.core.cases import AgentRun, Message, PerturbationOutcome, Rubric
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.engine.library import Pipeline
 from tests.support.conversations import wait_for
+from tests.support.made_cases import undone
 from tests.support.scripted import ScriptedModel
-from tests.support.undoing import undone
 from tests.unit.test_acts import call, result, says
 
 USER: Message = {"role": "user", "content": "My lamp A-7731 came broken.", "id": "m0"}

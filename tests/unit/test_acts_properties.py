@@ -25,9 +25,8 @@ from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.llm.calls import parse
 from pytest_jrh.store.records import record_line, to_record
 from tests.support.conversations import RUBRIC, wait_for
-from tests.support.made_cases import case_from, make_case
+from tests.support.made_cases import case_from, make_case, undone
 from tests.support.random_conversations import JSON, NAMES, TEXT, conversations, json_texts
-from tests.support.undoing import undone
 from tests.unit.test_acts import call, result, says
 
 

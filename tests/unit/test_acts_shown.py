@@ -33,8 +33,8 @@ from tests.support.made_cases import (
     make_act_case,
     make_case,
     make_suite,
+    undone,
 )
-from tests.support.undoing import undone
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
