@@ -119,16 +119,15 @@ def with_value(other: object, *names: str) -> Callable[[Any], Any]:
 SUBJECTS = ("vars", "name", "traceId", "subject", "trace_id", "info", "run_id", "metricsData")
 VALUES = ("pass", "success", "score", "value", "stringValue", "feedback", "metricsData")
 SOURCES = ("componentResults", "evaluationModel", "source", "assessments", "feedback_source")
-BROKEN_VALUES: dict[str, Callable[[Any], Any]] = {
-    "no subject": with_value(..., *SUBJECTS),
-    "subjects of another kind": with_value(7, *SUBJECTS),
-    "subjects that are lists": with_value([], *SUBJECTS),
-    "no value": with_value(..., *VALUES),
-    "values that are lists": with_value([1], *VALUES),
-    "values that are mappings": with_value({"a": {}}, *VALUES),
-    "no source": with_value(..., *SOURCES),
-    "sources of an unknown word": with_value("SOMEBODY", *SOURCES),
-    "sources that are numbers": with_value(7, *SOURCES),
+# By what is in the place of what; `...` is nothing.
+BROKEN_VALUES = {
+    f"{place} {other}": with_value(other, *names)
+    for place, names, others in (
+        ("subject", SUBJECTS, (..., 7, [])),
+        ("value", VALUES, (..., [1], {"a": {}})),
+        ("source", SOURCES, (..., "SOMEBODY", 7)),
+    )
+    for other in others
 }
 BROKEN_TEXTS: dict[str, Callable[[str], str]] = {
     "empty": lambda _: "",
@@ -147,7 +146,7 @@ BROKEN_TEXTS: dict[str, Callable[[str], str]] = {
     "a page": lambda _: "<!DOCTYPE html>\n<p>Sign in</p>\n",
 }
 # Its judges are named as their models are.
-NO_DAMAGE = ("DeepEval", "sources of an unknown word")
+NO_DAMAGE = ("DeepEval", "source SOMEBODY")
 DAMAGES = [(tool, damage) for tool in FILES for damage in (*BROKEN_VALUES, *BROKEN_TEXTS)]
 
 
@@ -273,10 +272,9 @@ def test_equal_outputs_of_a_repeated_test_are_one_case(check: Check, where: str)
     written("id,label\nc0,fail\nc1,pass\n", "labels.csv")
     document = promptfoo([(True, None), (False, None), (True, None)] * 2)
     for number, entry in enumerate(document["results"]["results"][:-1]):
-        entry |= {"vars": {"id": f"c{number // 3}"}, "prompt": {"raw": "?"}}
-        entry["response"] = {"output": "So."}
-        if where == "metadata":
-            entry["vars"], entry["testCase"]["metadata"] = {"question": "?"}, entry["vars"]
+        entry |= {"vars": {}, "prompt": {"raw": "?"}, "response": {"output": "So."}}
+        of_test = entry if where == "vars" else entry["testCase"]
+        of_test[where] = {"id": f"c{number // 3}"}
     table = checked("", document, labels="labels.csv")
     scores = {result.run_id: (result.label, result.complete_scores) for result in table.results}
     assert scores == {"c0": (1, (0, 1, 0)), "c1": (0, (0, 1, 0))}
@@ -284,7 +282,7 @@ def test_equal_outputs_of_a_repeated_test_are_one_case(check: Check, where: str)
     document["results"]["results"][1]["response"] = {"output": "Or so."}
     table = checked("", document, labels="labels.csv")
     labels = {result.run_id: result.label for result in table.results}
-    assert labels == {**{f"c0 (repeat {number})": None for number in (1, 2, 3)}, "c1": 0}
+    assert labels == dict.fromkeys((f"c0 (repeat {n})" for n in (1, 2, 3)), None) | {"c1": 0}
     assert "1 id with different outputs: c0. Each" in " ".join(table.table.notices)
 
 
@@ -295,9 +293,7 @@ def test_a_judge_that_is_code_is_named(check: Check, kind: str) -> None:
     assert f"check {FILE} --verdict NAME" in said
     table = checked("promptfoo", document, verdict="polite")
     assert counts(table) == {"0 agree": 4}
-    own = deepeval([(True, True), (True, False)])
-    for case in own["testCases"]:
-        del case["metricsData"][0]["evaluationModel"]
+    own = with_value(..., "evaluationModel")(deepeval([(True, True), (True, False)]))
     table = checked("DeepEval", own, verdict="polite [GEval]")
     assert counts(table) == {"0 agree": 1, "1 disagree": 1}
 
@@ -354,13 +350,11 @@ def test_a_page_of_several_says_so_in_one_line(rest: dict[str, Any]) -> None:
 @pytest.mark.parametrize("tool", ["Langfuse", "Langfuse v3", "LangSmith", "MLflow", "MLflow rows"])
 def test_an_entry_that_is_there_twice_is_refused_and_no_repeat(tool: str, again: bool) -> None:
     """Two exports, one behind the other; the later one may say another thing."""
-    document = FILES[tool]([(True, True), (False, False)])
-    entries = document["data"] if isinstance(document, dict) else document
-    later = FILES[tool]([(again, again), (False, False)])
-    entries.append((later["data"] if isinstance(later, dict) else later)[0])
+    document, later = FILES[tool]([(True, True), (False, False)]), FILES[tool]([(again, again)])
+    if tool == "Langfuse v3":
+        document, later = document["data"], later["data"]
     with pytest.raises(InputError, match=r"has \S+ twice\n    keep one of them"):
-        checked(tool, document)
-    entries.pop()
+        checked(tool, [*document, later[0]])
     assert counts(checked(tool, document)) == {"0 agree": 1, "1 agree": 1}
 
 
@@ -406,7 +400,7 @@ def test_cases_of_one_name_are_not_one_case() -> None:
     document = deepeval([(True, True)] * 4)
     for case, name in zip(document["testCases"], ("a", "a (2)", "a", "a"), strict=True):
         case["name"] = name
-    names = [result.spec.run_id for result in checked("DeepEval", document).results]
+    names = [result.run_id for result in checked("DeepEval", document).results]
     assert names == ["a (repeat 1)", "a (2)", "a (repeat 2)", "a (repeat 3)"]
 
 
@@ -414,8 +408,8 @@ def test_judges_of_one_metric_stand_beside_each_other_and_are_held_against_befor
     before = deepeval([(True, True), (False, False)] * 20)
     document = deepeval([(True, True), (False, False)] * 20)
     for case in document["testCases"]:
-        other = {**case["metricsData"][0], "evaluationModel": "other", "success": True}
-        case["metricsData"].append(other)
+        first = case["metricsData"][0]
+        case["metricsData"].append({**first, "evaluationModel": "other", "success": True})
     table = checked("DeepEval", document)
     assert {result.rubric_id for result in table.results} == {"polite [GEval]"}
     assert table.judge_names == ("judge", "other")
@@ -478,14 +472,11 @@ def test_what_several_people_say_is_joined() -> None:
     said = document[0]["info"]["assessments"][1]
     for number, trace in enumerate(document):
         for name, value in (("ben", number == 0), ("cy", number != 2)):
-            source = {"source_type": "HUMAN", "source_id": name}
-            trace["info"]["assessments"].append(
-                {**said, "assessment_id": name, "source": source, "feedback": {"value": value}}
-            )
+            by = {"source": {"source_type": "HUMAN", "source_id": name}, "assessment_id": name}
+            trace["info"]["assessments"].append({**said, **by, "feedback": {"value": value}})
     assert [result.label for result in checked("MLflow", document).results] == [0, 0, 1]
-    later = {**said, "feedback": {"value": False}, "assessment_id": "later"}
-    later["last_update_time"] = "2026-06-01T10:00:00.000Z"
-    document[1]["info"]["assessments"].append(later)
+    later = {"assessment_id": "later", "last_update_time": "2026-06-01T10:00:00.000Z"}
+    document[1]["info"]["assessments"].append({**said, **later, "feedback": {"value": False}})
     assert [result.label for result in checked("MLflow", document).results] == [0, 1, 1]
 
 
