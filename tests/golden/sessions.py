@@ -108,13 +108,8 @@ test_agent_perturbation_config:
   labels: {path: small/labels.csv, unlabelled: judge}
 """
 # The demo's made cases of one run, judged without a model.
-CASES = tuple(
-    line
-    for line in (ROOT / "examples/small_judge/agent_perturbations.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-    if json.loads(line)["run_id"] == "damaged-kettle"
-)
+_MADE = (ROOT / "examples/small_judge/agent_perturbations.jsonl").read_text("utf-8").splitlines()
+CASES = tuple(line for line in _MADE if json.loads(line)["run_id"] == "damaged-kettle")
 FROZEN = """\
 cases: {frozen: small/cases.jsonl}
 admin:
@@ -127,11 +122,8 @@ admin:
 synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}
 test_agent_perturbation_config: {rubric_path: inputs/data/refund_agent/rubrics.yml}
 """
-PANEL = FROZEN.replace(
-    """"judges.py:counts"}""",
-    """"judges.py:counts"}
-      - {name: moody, python: "judges.py:moody", repeats: 3}""",
-)
+_MOODY = '\n      - {name: moody, python: "judges.py:moody", repeats: 3}'
+PANEL = FROZEN.replace('"judges.py:counts"}', f'"judges.py:counts"}}{_MOODY}')
 SCRIPTED = """\
 recording: {dir: small/cassettes}
 admin:
@@ -159,12 +151,6 @@ def _small(config: str, **more: str) -> dict[str, str]:
         "cases.jsonl": "".join(f"{line}\n" for line in CASES),
     }
     return {f"small/{name}": text for name, text in files.items()} | more
-
-
-def _edited_by_hand() -> str:
-    """The cases; somebody has put another word into the transcript of the first one."""
-    first = CASES[0].replace("refunded", "paid back")
-    return "".join(f"{line}\n" for line in (first, *CASES[1:]))
 
 
 def _decisions() -> str:
@@ -197,11 +183,11 @@ def _of_small(name: str, config: str, *arguments: str, **more: Any) -> Session:
 _CHANGED = "--jrh-config=examples/prompt_change/refund_agent.yml"
 _AGAINST = "--jrh-baseline=inputs/baselines/refund_agent.json"
 _DECIDED = {"outputs/small/refund_agent/review/decisions.jsonl": _decisions()}
-# Inspect calls tenacity in a way of before.
-_OF_INSPECT = (
-    "--jrh-config=examples/inspect_scorer/refund_agent.yml",
-    "-Wignore::DeprecationWarning",
-)
+# Somebody has put another word into the transcript of the first case.
+_EDITED = "".join(f"{line}\n" for line in (CASES[0].replace("refunded", "paid back"), *CASES[1:]))
+_CONVERSATIONS = "--jrh-config=examples/conversations/conversations.yml"
+_RECORD = "--jrh-record-mode=once"
+_SCORER = "--jrh-config=examples/inspect_scorer/refund_agent.yml"
 _SHARDS = tuple(_suite(_CHANGED, "-k", half, "-o", "jrh_record_mode=none") for half in _HALVES)
 _MERGE = ("pytest_jrh", "merge", _CHANGED, _AGAINST, *REPORTS[:2], "shard0", "shard1")
 
@@ -215,24 +201,18 @@ SESSIONS = (
     _once("probes", "--jrh-config=examples/probes/probes.yml", *REPORTS),
     _once("python_judge", "--jrh-config=examples/python_judge/refund_agent.yml", *REPORTS),
     _once("http_judge", "--jrh-config=examples/http_judge/refund_agent.yml", *REPORTS),
-    _once("inspect_scorer", *_OF_INSPECT, *REPORTS),
-    _once(
-        "conversations",
-        "--jrh-config=examples/conversations/conversations.yml",
-        "--tb=short",
-        *REPORTS,
-    ),
+    # Inspect calls tenacity in a way of before.
+    _once("inspect_scorer", _SCORER, "-Wignore::DeprecationWarning", *REPORTS),
+    _once("conversations", _CONVERSATIONS, "--tb=short", *REPORTS),
     _once("plan", f"--jrh-config={DEMO}", f"--jrh-config={ORDINAL}", "--jrh-plan"),
     Session("merge", (*_SHARDS, _MERGE)),
     _once("acts", "--jrh-config=examples/acts/acts.yml", "--tb=short", SUMMARY, compares=RESULTS),
     _of_small("unlabelled", LABELLED, "-v"),
     _of_small("panel_with_repeats", PANEL, "--tb=short"),
-    _of_small("frozen", FROZEN, "--tb=line", writes={"small/cases.jsonl": _edited_by_hand()}),
+    _of_small("frozen", FROZEN, "--tb=line", writes={"small/cases.jsonl": _EDITED}),
     _of_small("decided_in_review", FROZEN, "--tb=line", writes=_DECIDED),
-    _of_small("budget_reached", SCRIPTED, "--jrh-record-mode=once", "--jrh-max-calls=7", asks=True),
-    _of_small(
-        "model_error", SCRIPTED, "--jrh-record-mode=once", asks=True, fault=Fault.status(400)
-    ),
+    _of_small("budget_reached", SCRIPTED, _RECORD, "--jrh-max-calls=7", asks=True),
+    _of_small("model_error", SCRIPTED, _RECORD, asks=True, fault=Fault.status(400)),
 )
 
 
@@ -268,7 +248,10 @@ def run(session: Session, folder: Path) -> Outcome:
     with ExitStack() as stack:
         more: dict[str, str | None] = {"COLUMNS": "80", "PYTEST_PLUGINS": "no_progress"}
         if session.asks:
-            more |= _model(session, stack).environment
+            server = stack.enter_context(ModelServer())
+            more |= server.environment
+            if session.fault is not None:
+                server.faults.add(stage="judge", fault=session.fault, times=None)
         for number, command in enumerate(session.commands):
             done = run_module(project, *command, env=more, timeout=600)
             if session.name == "merge" and number < len(_HALVES):
@@ -285,14 +268,6 @@ def run(session: Session, folder: Path) -> Outcome:
         kept.write_bytes(content)
     printed = f"{done.stdout}{done.stderr}exit code {done.code}\n"
     return Outcome(mask(printed.encode(), project).decode(), masked)
-
-
-def _model(session: Session, stack: ExitStack) -> ModelServer:
-    """A scripted model that runs until the stack is left."""
-    server = stack.enter_context(ModelServer())
-    if session.fault is not None:
-        server.faults.add(stage="judge", fault=session.fault, times=None)
-    return server
 
 
 def _files(project: Path) -> list[Path]:

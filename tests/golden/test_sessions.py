@@ -16,6 +16,9 @@ from syrupy.types import SnapshotIndex
 
 from tests.golden.sessions import SESSIONS, Session, run
 
+# The fork server imports while the first session runs.
+pytestmark = pytest.mark.usefixtures("forks")
+
 
 class TextFile(SingleFileSnapshotExtension):
     """Each snapshot is a file of text beside the tests."""

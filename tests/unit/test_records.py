@@ -53,14 +53,13 @@ def assemble_jsonl(
     target: Path,
     spools: Iterable[Path],
     selected: Iterable[CaseSpec],
-    *,
-    dropped: Iterable[CaseSpec] = (),
-    overwrite: bool = True,
+    *dropped: CaseSpec,
+    **how: Any,
 ) -> RecordIndex:
     """Merge spooled cases into a JSONL file, as the end of a session does."""
     existing, made = read_jsonl(target), read_spools(spools, names_of(selected)).made
-    gone = names_of(dropped)
-    return write_jsonl(target, merge(existing, made, dropped=gone, overwrite=overwrite))
+    how = {"overwrite": True, **how}
+    return write_jsonl(target, merge(existing, made, dropped=names_of(dropped), **how))
 
 
 def names_of(specs: Iterable[CaseSpec]) -> frozenset[str]:
@@ -91,15 +90,15 @@ def spooled(folder: Path, *cases: Any) -> list[Path]:
 
 def test_record_has_rands_keys() -> None:
     record = to_record(make_case())
+    made = record["perturbation"]
     assert record.keys() >= set(RAND_KEYS.split())
-    assert record["target_rubric"] == {"id": RUBRIC.id, "instructions": RUBRIC.instructions}
     assert record["metadata"].keys() == set(RAND_METADATA.split())
-    perturbation = record["perturbation"]
-    assert perturbation.keys() >= set(RAND_PERTURBATION.split())
-    assert perturbation["failure_confirmed"] is True
+    assert made.keys() >= set(RAND_PERTURBATION.split())
+    assert made["steps"][0].keys() >= set(RAND_STEP_KEYS.split())
+    assert record["target_rubric"] == {"id": RUBRIC.id, "instructions": RUBRIC.instructions}
     step = {"goal": "grant the refund", "rationale": "the decision is here"}
-    assert perturbation["plan"]["steps"][0] == {"message_index": 3, "message_id": "m3", **step}
-    assert perturbation["steps"][0].keys() >= set(RAND_STEP_KEYS.split())
+    assert made["plan"]["steps"][0] == {"message_index": 3, "message_id": "m3", **step}
+    assert made["failure_confirmed"] is True
     ordinal = to_record(make_case(make_spec(target_score=2)))["metadata"]
     assert (ordinal["target_score"], ordinal["score_descriptor"]) == (2, "follows it")
     assert "agent_mode" not in ordinal
@@ -125,12 +124,8 @@ def test_a_rejected_case_is_told_from_made_ones_and_comes_back_as_it_was(tmp_pat
     assert list(found.rejected.entries) == [generation_id(case.spec)]
 
 
-def last_turn(content: str, extra: dict[str, Any]) -> dict[str, Any]:
-    return {**extra, "role": "assistant", "content": content, "id": "m4"}
-
-
 @given(
-    st.builds(last_turn, TEXT, st.dictionaries(TEXT, JSON, max_size=3)),
+    st.builds(dict, st.dictionaries(TEXT, JSON, max_size=3), content=TEXT),
     st.dictionaries(st.sampled_from(["lang", "run_id", "agent_mode"]) | TEXT, JSON, max_size=4),
     st.builds(
         make_spec,
@@ -145,7 +140,8 @@ def last_turn(content: str, extra: dict[str, Any]) -> dict[str, Any]:
 def test_case_survives_its_record(
     last: dict[str, Any], metadata: dict[str, Any], spec: CaseSpec, edited: bool, confirmed: bool
 ) -> None:
-    case = make_case(spec, messages=(*MESSAGES, last), metadata=metadata, edited=edited)
+    messages = (*MESSAGES, {**last, "role": "assistant", "id": "m4"})
+    case = make_case(spec, messages=messages, metadata=metadata, edited=edited)
     case = replace(case, verified=confirmed, outcome=replace(case.outcome, confirmed=confirmed))
     line = record_line(to_record(case))
     restored = under(case_from(line), case.rubric)
@@ -244,7 +240,7 @@ def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_mor
     assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs.values())), specs.values())
     new = [make_case(specs[run], new_text="new") for run in "ad"]
     selected = [specs[run] for run in "abc"]
-    index = assemble_jsonl(target, spooled(tmp_path, *new), selected, dropped=[specs["b"]])
+    index = assemble_jsonl(target, spooled(tmp_path, *new), selected, specs["b"])
     assert ids(target) == [names["a"], names["c"], names["d"]]
     cases = {run: index.read(name) for run, name in names.items()}
     texts = {run: case.messages[-1]["content"] for run, case in cases.items() if case}
@@ -257,7 +253,7 @@ def test_without_overwrite_existing_cases_stay_and_missing_are_added(tmp_path: P
     assemble_jsonl(target, spooled(tmp_path, make_case(a)), [a, b])
     kept = target.read_bytes()
     again = spooled(tmp_path, make_case(a, new_text="new"), make_case(b))
-    assemble_jsonl(target, again, [a, b], dropped=[a], overwrite=False)
+    assemble_jsonl(target, again, [a, b], a, overwrite=False)
     assert target.read_bytes().startswith(kept)
     assert ids(target) == sorted(names_of([a, b]))
 
@@ -282,27 +278,25 @@ def test_other_suites_and_rands_own_lines_stay_byte_for_byte(tmp_path: Path) -> 
 def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(
     tmp_path: Path, broken: bytes
 ) -> None:
-    target, spec = tmp_path / "out.jsonl", make_spec()
-    target.write_bytes(b'{"run_id": "1"}\n' + broken + b"\n")
-    before = target.read_bytes()
-    with pytest.raises(InputError) as refusal:
-        assemble_jsonl(target, spooled(tmp_path, make_case(spec)), [spec])
-    assert f"{target}:2: " in str(refusal.value)
+    target, before = tmp_path / "out.jsonl", b'{"run_id": "1"}\n' + broken + b"\n"
+    target.write_bytes(before)
+    with pytest.raises(InputError, match=r"out\.jsonl:2: "):
+        assemble_jsonl(target, spooled(tmp_path, make_case()), [make_spec()])
     assert target.read_bytes() == before
 
 
 def test_the_spools_of_other_sessions_are_left_alone_for_a_day(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
-    own, live, killed = (Handover(letter * 16, Redactor()) for letter in "abc")
-    for session in (own, live, killed):
-        session.keep(make_case(make_spec()), suite)
+    sessions = [Handover(letter * 16, Redactor()) for letter in "abc"]
+    for session in sessions:
+        session.keep(make_case(), suite)
         session.close()
-    folders = [session.folder(suite) for session in (own, live, killed)]
-    assert len({*folders}) == 3
+    own, live, killed = (session.folder(suite) for session in sessions)
     yesterday = time.time() - 25 * 60 * 60
-    os.utime(folders[2], (yesterday, yesterday))
-    own.clear([suite])
-    assert [folder.exists() for folder in folders] == [False, True, False]
+    os.utime(killed, (yesterday, yesterday))
+    assert (own.exists(), live.exists(), killed.exists()) == (True, True, True)
+    sessions[0].clear([suite])
+    assert (own.exists(), live.exists(), killed.exists()) == (False, True, False)
 
 
 SPENT = CaseSpending({"a": Spending(1, 2), "b": Spending(1, 0, Usage(3, 4), 0.1, 0.1)})

@@ -13,7 +13,7 @@ def transcripts(log: Path) -> dict[str, str]:
     """What is said and called in each run of a log."""
     source = open_source(log)
     runs = [source.read(*summary.key)[0] for summary in source.summaries()]
-    return {run.sample_id: render_transcript(run.messages, show_reasoning=True) for run in runs}
+    return {run.run_id: render_transcript(run.messages, show_reasoning=True) for run in runs}
 
 
 def test_committed_log_is_what_the_task_produces(tmp_path: Path) -> None:

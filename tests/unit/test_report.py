@@ -59,14 +59,13 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
         parts = {f"generation {next(numbers)}": own, f"shared {call}": spent}
         return CaseResult("", suite, spending=CaseSpending(parts))
 
-    asked_last = [result("a", copied), result("a", copied), result("a", one)]
     # Copies are no more calls, and what nobody knows the price of was asked once.
+    asked_last = [result("a", copied), result("a", copied), result("a", one)]
     assert total_spending(asked_last) == Spending(1, 6, Usage(310, 31), 3.5, 0.5)
     unpriced = [replace(spent, cost=0.0, paid=0.0, unpriced=1) for spent in (one, copied)]
     assert total_spending([result("a", spent) for spent in unpriced]).unpriced == 1
-    assert total_spending([result("a", copied) for _ in range(3)]) == Spending(
-        0, 7, Usage(310, 31), 3.5
-    )
+    copies = [result("a", copied) for _ in range(3)]
+    assert total_spending(copies) == Spending(0, 7, Usage(310, 31), 3.5)
     assert total_spending([result("a", one), result("b", copied)]).cost == 3.0
     # Two suites keep recordings of their own, so each has paid; and what was asked twice was paid
     # twice.
@@ -152,28 +151,18 @@ def test_a_report_in_the_table_is_written_where_it_is_asked_for(
     assert (own.read_text(), shared.read_text()) == (said, f"before\n{said}")
 
 
-GITHUB = {
-    "GITHUB_SERVER_URL": "https://github.com",
-    "GITHUB_REPOSITORY": "acme/support",
-    "GITHUB_RUN_ID": "7",
-}
+GITHUB = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/support"}
+RUN = "https://github.com/acme/support/actions/runs/7"
 JOB = "https://gitlab.com/acme/support/-/jobs/9"
 PIPELINE = "https://gitlab.com/acme/support/-/pipelines/8"
+GITLAB = {"CI_JOB_URL": JOB, "CI_PIPELINE_URL": PIPELINE, "CI_PROJECT_DIR": "/builds/acme"}
 
 
 @pytest.mark.parametrize(
     ("environment", "run", "report"),
     [
-        (
-            GITHUB,
-            "https://github.com/acme/support/actions/runs/7",
-            "https://github.com/acme/support/actions/runs/7#artifacts",
-        ),
-        (
-            {"CI_JOB_URL": JOB, "CI_PIPELINE_URL": PIPELINE, "CI_PROJECT_DIR": "/builds/acme"},
-            PIPELINE,
-            f"{JOB}/artifacts/file/out/a%20page.html",
-        ),
+        ({**GITHUB, "GITHUB_RUN_ID": "7"}, RUN, f"{RUN}#artifacts"),
+        (GITLAB, PIPELINE, f"{JOB}/artifacts/file/out/a%20page.html"),
     ],
 )
 def test_a_job_links_to_its_run_and_to_its_page(

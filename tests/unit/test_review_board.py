@@ -4,7 +4,6 @@ them; and the desk between it and the engine: which cases wait, and what is said
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -53,7 +52,7 @@ def board_in(folder: Path) -> ReviewBoard:
 @pytest.fixture
 def board(tmp_path: Path) -> ReviewBoard:
     board = board_in(tmp_path)
-    board.add(make_case())
+    board.add(CASE)
     return board
 
 
@@ -66,43 +65,23 @@ def key_of(board: ReviewBoard) -> tuple[str, str]:
     return entry.key, entry.digest
 
 
-def test_decisions_of_each_test_go_to_its_own_folder(tmp_path: Path) -> None:
-    board = board_in(tmp_path)
-    board.add(make_case())
-    board.add(make_case(make_spec(test="agent_positives")))
-    for one in board.changes()[1]:
-        board.decide(one.entry.key, one.entry.digest, "accepted")
-    for test in make_suite(tmp_path).tests:
-        assert decisions_path(test.output_dir).read_bytes().count(b"\n") == 1
-
-
-def test_an_edit_decides_and_accepting_keeps_it(board: ReviewBoard) -> None:
-    key, digest = key_of(board)
-    board.edit_turn(key, digest, 3, "I might refund it.")
-    board.set_label(key, digest, 0)
-    after = board.decide(key, digest, "accepted", note="ok")
-    decision = after.decision
-    assert decision is not None
-    assert (decision.action, decision.expected, decision.note) == ("edited", 0, "ok")
-    judged = as_reviewed(board, make_case())
-    assert (message_text(judged.messages[3]), judged.expected) == ("I might refund it.", 0)
-
-
-def test_a_rejection_keeps_the_edits_for_when_it_is_taken_back(board: ReviewBoard) -> None:
-    key, digest = key_of(board)
-    board.edit_turn(key, digest, 3, "I might refund it.")
-    board.decide(key, digest, "rejected")
-    with pytest.raises(NoVerdictCase):
-        as_reviewed(board, make_case())
-    board.decide(key, digest, "accepted")
-    assert message_text(as_reviewed(board, make_case()).messages[3]) == "I might refund it."
-    assert board.decide(key, digest, "withdrawn").case == make_case()
-
-
-def test_an_edit_that_is_undone_leaves_the_case_undecided(
+def test_an_edit_decides_a_rejection_keeps_it_and_what_is_undone_is_undecided(
     tmp_path: Path, board: ReviewBoard
 ) -> None:
     key, digest = key_of(board)
+    board.edit_turn(key, digest, 3, "I might refund it.")
+    board.set_label(key, digest, 0)
+    decision = board.decide(key, digest, "accepted", note="ok").decision
+    assert decision is not None
+    assert (decision.action, decision.expected, decision.note) == ("edited", 0, "ok")
+    judged = as_reviewed(board, CASE)
+    assert (message_text(judged.messages[3]), judged.expected) == ("I might refund it.", 0)
+    board.decide(key, digest, "rejected")
+    with pytest.raises(NoVerdictCase):
+        as_reviewed(board, CASE)
+    board.decide(key, digest, "accepted")
+    assert as_reviewed(board, CASE) == judged
+    assert board.decide(key, digest, "withdrawn").case == CASE
     board.edit_turn(key, digest, 3, "I might refund it.")
     board.set_label(key, digest, 0)
     board.set_label(key, digest, 1)
@@ -115,13 +94,13 @@ def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
 ) -> None:
     key, digest = key_of(board)
     board.edit_turn(key, digest, 3, "I might refund it.")
-    stored = as_reviewed(board, make_case())
+    stored = as_reviewed(board, CASE)
     again = board_in(tmp_path)
     again.add(stored)
     assert as_reviewed(again, stored) == stored
     again.edit_turn(*key_of(again), 3, "Second thoughts.")
     # And the newer edit is found from the case as it was first made, too.
-    newer = as_reviewed(board_in(tmp_path), make_case())
+    newer = as_reviewed(board_in(tmp_path), CASE)
     assert message_text(newer.messages[3]) == "Second thoughts."
 
 
@@ -129,36 +108,36 @@ def test_finalize_fixes_what_the_tests_assert_with(tmp_path: Path, board: Review
     board.decide(*key_of(board), "accepted")
     board.finalize()
     board.decide(*key_of(board), "rejected")
-    assert as_reviewed(board, make_case()) == make_case()
+    assert as_reviewed(board, CASE) == CASE
     unseen = make_case(make_spec("run-2"))
     assert as_reviewed(board, unseen) == unseen
     # An earlier rejection counts for a case that is made after that, too.
     again = board_in(tmp_path)
     again.finalize()
-    again.add(make_case())
+    again.add(CASE)
     with pytest.raises(NoVerdictCase):
-        as_reviewed(again, make_case())
+        as_reviewed(again, CASE)
 
 
 def test_every_kind_of_change_makes_another_version(board: ReviewBoard) -> None:
     versions = [board.version]
-    changes: list[Callable[[], object]] = [
-        lambda: board.announce(str(number) for number in range(9)),
-        lambda: board.add(make_case(make_spec("run-2"))),
-        lambda: board.set_verdicts(make_case(), (Verdict(1, "so"),)),
-        lambda: board.decide(*key_of(board), "accepted"),
-        lambda: board.end("0"),
+    for change in (
+        partial(board.announce, map(str, range(9))),
+        partial(board.add, make_case(make_spec("run-2"))),
+        partial(board.set_verdicts, CASE, (Verdict(1, "so"),)),
+        partial(board.decide, *key_of(board), action="accepted"),
+        partial(board.end, "0"),
         board.finalize,
-    ]
-    for change in changes:
+    ):
         change()
         versions.append(board.version)
     assert versions == sorted(set(versions))
 
 
-def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
-    board = board_in(tmp_path)
-    cases = [make_case(make_spec(f"run-{number}")) for number in range(40)]
+def test_many_threads_lose_no_case_and_no_decision_of_any_test(tmp_path: Path) -> None:
+    board, suite = board_in(tmp_path), make_suite(tmp_path)
+    specs = [make_spec(f"run-{n}", test=test.name) for n in range(20) for test in suite.tests]
+    cases = [*map(make_case, specs)]
 
     def work(case: Case) -> None:
         board.add(case)
@@ -168,7 +147,9 @@ def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, cases))
     assert board.progress().done == 40
-    assert len(DecisionStore([make_suite(tmp_path)]).decisions) == 40
+    assert len(DecisionStore([suite]).decisions) == 40
+    for test in suite.tests:
+        assert decisions_path(test.output_dir).read_bytes().count(b"\n") == 20
 
 
 def test_a_disk_that_refuses_leaves_the_decision_as_it_was(

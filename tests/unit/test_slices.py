@@ -147,7 +147,7 @@ def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> N
         ("gpt_judge", 'got "gpt_judge", which is'),
         ("reasoning", 'got "reasoning", which is'),
         ("final", 'the column "final" cannot be settled and by at once'),
-        ("categry", 'has no column "categry"; its columns are'),
+        ("categry", r'has no column "categry"; its columns are(.|\n)*category is the nearest'),
         ("id", 'the column "id" cannot be case and by at once'),
         ("several", "rows of one case have different values of several"),
     ],
@@ -155,10 +155,8 @@ def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> N
 def test_what_is_no_property_of_a_case_is_refused(by: str, message: str) -> None:
     table = rows(human_ok="1", gpt_judge="1", reasoning="so", final="1")
     table = [{**row, "epoch": 1, "repeat": n, "several": n} for row in table for n in (1, 2)]
-    with pytest.raises(InputError, match=message.replace('"', ".")) as refused:
+    with pytest.raises(InputError, match=message):
         checked(table, baseline="old", by=by, case="id", repeat="repeat", settled="final")
-    if by == "categry":
-        assert "category is the nearest" in str(refused.value)
     with pytest.raises(InputError, match="no meaning without --by"):
         checked(table, by="", gate_by=True)
 

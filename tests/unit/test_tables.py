@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
-from pathlib import Path
+from io import StringIO
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.calls import Spending, Usage
+from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.results import CaseSpending
 from pytest_jrh.reports.rand_files import (
     RESULT_COLUMNS,
@@ -23,42 +22,27 @@ from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 HOSTILE = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x00\x08\x0b\x0e\ufffe\ud800 </td>"
 
 
-def written(path: Path, *rows: dict[str, Any]) -> list[list[Any]]:
-    path.write_bytes(table_bytes(["a", "b"], rows))
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))[1:]
+def read_back(*rows: dict[str, Any]) -> list[list[str]]:
+    text = table_bytes(["a", "b"], rows).decode("utf-8")
+    return list(csv.reader(StringIO(text, newline="")))[1:]
 
 
-def test_hostile_cells_do_not_break_a_table(tmp_path: Path) -> None:
-    rows = written(tmp_path / "t.csv", {"a": HOSTILE, "b": 1}, {"a": 'x,"y"\r\nz', "b": 2})
+def test_hostile_cells_and_formulas_stay_text_and_numbers_numbers() -> None:
+    rows = read_back({"a": HOSTILE, "b": 1}, {"a": 'x,"y"\r\nz', "b": 2})
     assert [row[0] for row in rows] == ["red \ufffd </td>", 'x,"y"\nz']
-
-
-@pytest.mark.parametrize(
-    "text", ["=cmd()", "+1+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1", "\x1b[0m=1"]
-)
-def test_formulas_stay_text(tmp_path: Path, text: str) -> None:
-    ((value, _),) = written(tmp_path / "t.csv", {"a": text})
-    assert value.startswith("'")
-
-
-@pytest.mark.parametrize("number", [-3, -0.5, 2, True])
-def test_numbers_stay_numbers(tmp_path: Path, number: float) -> None:
-    ((in_csv, _),) = written(tmp_path / "t.csv", {"a": number})
-    assert in_csv == str(number)
-    assert cell(str(-3)) == "-3"
-    assert cell(float("nan")) is None
+    formulas = "=cmd()", "+1+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1", "\x1b[0m=1"
+    assert all(row[0].startswith("'") for row in read_back(*({"a": text} for text in formulas)))
+    numbers = (-3, -0.5, 2, True)
+    assert [row[0] for row in read_back(*({"a": n} for n in numbers))] == [*map(str, numbers)]
+    assert (cell(str(-3)), cell(float("nan"))) == ("-3", None)
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=100)
-def test_csv_gives_back_any_plain_text(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.csv"
-    rows = written(path, {"a": text, "b": "end"})
-    assert rows == [[cell(text) or "", "end"]]
+def test_csv_gives_back_any_plain_text(text: str) -> None:
+    assert read_back({"a": text, "b": "end"}) == [[cell(text) or "", "end"]]
 
 
-def test_synthetic_row_fills_rands_columns() -> None:
+def test_synthetic_row_fills_rands_columns_and_marks_an_unverified_label() -> None:
     row = synthetic_row(make_case(), temperature=0.7)
     assert row.keys() - SYNTHETIC_COLUMNS == {"plan_thesis"}
     assert ",".join(SYNTHETIC_COLUMNS[:22]) == (
@@ -76,8 +60,6 @@ def test_synthetic_row_fills_rands_columns() -> None:
     assert ordinal["score_levels_table"] == "0: ignores the policy\n1: mentions it\n2: follows it"
     assert (ordinal["prompted_bucket"], ordinal["validation_score"]) == (2, 2)
 
-
-def test_unverified_label_is_marked() -> None:
     case = make_case()
     outcome = replace(case.outcome, verification=None, confirmed=False)
     row = synthetic_row(replace(case, verified=False, outcome=outcome), temperature=None)
@@ -85,7 +67,7 @@ def test_unverified_label_is_marked() -> None:
     assert (row["validation_score"], row["validated_bucket"]) == (None, None)
 
 
-def test_result_row_fills_rands_columns() -> None:
+def test_result_row_fills_rands_columns_and_leaves_the_cost_of_an_unpriced_call_empty() -> None:
     made = synthetic_row(make_case(), temperature=None)
     row = result_row(make_result(outcome="disagree"), made)
     assert row.keys() == {*RESULT_COLUMNS}
@@ -98,7 +80,5 @@ def test_result_row_fills_rands_columns() -> None:
     assert row["planned_steps"] == "[3] grant the refund (the decision is here)"
     assert (row["tokens"], row["cost"]) == (120, 0.002)
 
-
-def test_unpriced_call_leaves_the_cost_empty() -> None:
-    unpriced = make_result(spending=CaseSpending({"a": Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1)}))
+    unpriced = make_result(spending=CaseSpending({"a": Spending(1, unpriced=1)}))
     assert result_row(unpriced, None)["cost"] is None
