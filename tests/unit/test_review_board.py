@@ -80,7 +80,7 @@ def test_an_edit_decides_a_rejection_keeps_it_and_what_is_undone_is_undecided(
     with pytest.raises(NoVerdictCase):
         as_reviewed(board, CASE)
     board.decide(key, digest, "accepted")
-    assert as_reviewed(board, CASE) == judged
+    assert message_text(as_reviewed(board, CASE).messages[3]) == "I might refund it."
     assert board.decide(key, digest, "withdrawn").case == CASE
     board.edit_turn(key, digest, 3, "I might refund it.")
     board.set_label(key, digest, 0)
