@@ -21,7 +21,7 @@ from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.config.probes import expand
 from pytest_jrh.config.schema import GateRules, LabelSection
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.cases import CaseSpec, Label, Outcome, RunSummary
+from pytest_jrh.core.cases import CaseSpec, Label, RunSummary
 from pytest_jrh.core.results import CaseResult, Verdict, scores_text
 from pytest_jrh.core.scales import BINARY, most_frequent, numbered
 from pytest_jrh.core.text import dollars
@@ -44,7 +44,6 @@ from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import comparison_of, describe, ends, kappa_of, mean_error_of
 from tests.support.judged_sessions import Answer, always, coin, judged, scored
 from tests.support.made_cases import (
-    DIGESTS,
     RUBRIC,
     make_result,
     make_spec,
@@ -56,13 +55,13 @@ PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, ma
 LEVEL_PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
 
 
-def result(run: int, label: int, *scores: int, **changes: Any) -> CaseResult:
+def result(run: int, label: int | None, *scores: int, **changes: Any) -> CaseResult:
     """What the engine makes of these scores in the test that the label belongs to."""
     test = "agent_perturbation" if label else "agent_positives"
     spec = make_spec(f"run-{run}", **{"test": test, **changes})
     verdicts = [Verdict(score, f"It is {score}.") for score in scores]
     made = case_result(spec, None, verdicts=verdicts)
-    return result_with(made, label=label, labelled_by="made")
+    return result_with(made, label=label, labelled_by=None if label is None else "made")
 
 
 @given(PAIRS)
@@ -382,18 +381,10 @@ def test_nearly_all_is_not_printed_as_all_and_little_not_as_nothing() -> None:
     assert costs == "<$0.0001 $0.0001 $0.00 $1,234.50"
 
 
-def verdict_on(run: int, score: int, label: int | None, **changes: Any) -> CaseResult:
-    outcome: Outcome = "unlabelled"
-    if label is not None:
-        outcome = "agree" if score == label else "disagree"
-    spec = make_spec(f"run-{run:04}", test="labels", **changes)
-    return result_with(make_result(spec, outcome), score=score, label=label, **DIGESTS)
-
-
 def results_of(labelled: int = 60, unlabelled: int = 600) -> list[CaseResult]:
     """A judge that calls half of the runs violated, of which half are; all others are satisfied."""
-    results = [verdict_on(run, run % 2, int(run % 4 == 1)) for run in range(labelled)]
-    results += [verdict_on(1_000 + run, run % 2, None) for run in range(unlabelled)]
+    results = [result(run, int(run % 4 == 1), run % 2, test="labels") for run in range(labelled)]
+    results += [result(1_000 + run, None, run % 2, test="labels") for run in range(unlabelled)]
     return results
 
 
@@ -404,7 +395,7 @@ def sentences(results: Iterable[CaseResult], grounds: Grounds = Grounds()) -> li
 
 
 def test_the_judges_share_is_corrected_by_the_labels() -> None:
-    tie = result_with(verdict_on(9_999, 0, None), scores=(0, 1))
+    tie = result(9_999, None, 0, 1, test="labels")
     [(name, rate)] = violation_rates(Verdicts.of([*results_of(), tie]), ())
     assert (name, rate.labelled, rate.drawn) == ("", 60, False)
     assert (rate.judged.count, rate.judged.n) == (330, 660)
@@ -415,16 +406,11 @@ def test_the_judges_share_is_corrected_by_the_labels() -> None:
 
 
 def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
-    results = results_of()
+    assert [Label((1,), "people", split).is_drawn for split in ("Drawn", "picked")] == [True, False]
     # Half of the labels are of runs that somebody picked since they are violated.
-    results += [verdict_on(5_000 + run, 1, 1) for run in range(60)]
-    labels = {
-        result.spec.label_key: Label((result.label,), "people", split)
-        for result in results
-        if result.label is not None
-        for split in ["Drawn" if result.spec.run_id < "run-1" else "picked"]
-    }
-    grounds = Grounds(drawn=frozenset(key for key in labels if labels[key].is_drawn))
+    picked = [result(5_000 + run, 1, 1, test="labels") for run in range(60)]
+    results, drawn = [*results_of(), *picked], results_of(unlabelled=0)
+    grounds = Grounds(drawn=frozenset(each.spec.label_key for each in drawn))
     [rate] = sentences(results, grounds)
     assert "corrected by 60 labels drawn at random" in rate
     [(_, figure)] = violation_rates(Verdicts.of(results), grounds.drawn)
