@@ -229,6 +229,14 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
         "settle the cases of a label file on which people disagree: their votes are shown"
     )
     label.add_argument("--disagreements", type=Path, metavar="CSV", help=disagreements)
+    overlap = "the share that everybody labels; the rest is divided (default: all)"
+    label.add_argument("--overlap", type=float, metavar="SHARE", default=1.0, help=overlap)
+    words = "the answers that are shown in place of 'yes, it keeps to it' and 'no, it breaks it'"
+    label.add_argument("--words", nargs=2, metavar=("KEPT", "BROKEN"), default=(), help=words)
+    column = "skip the rows of a table that have something in this column"
+    label.add_argument("--label", metavar="COL", default="", help=column)
+    known = "skip the cases with a label in this file"
+    label.add_argument("--labels", type=_local, metavar="FILE", help=known)
     label.add_argument("--text", metavar="COL", action="append", help="a column of a table to show")
     label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
 

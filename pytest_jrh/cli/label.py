@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_jrh.config.rubrics import load_rubrics
 from pytest_jrh.config.schema import BlindSection
+from pytest_jrh.core import grouped
 from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.cases import (
     SETTLED,
@@ -31,7 +32,7 @@ from pytest_jrh.core.scales import BARE, paired
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import paired as as_pair
 from pytest_jrh.people.board import LabelBoard, drawn_evenly
-from pytest_jrh.people.labels import Disputes, LabelTable, label_word
+from pytest_jrh.people.labels import Disputes, LabelTable, label_word, read_rows
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
@@ -54,6 +55,8 @@ def label_file(options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
     if options.sample is not None and options.sample < 1:
         raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
+    if not 0 <= options.overlap <= 1:
+        raise InputError(f"got {options.overlap}; must be from 0 to 1", key="--overlap")
     path, out = options.file, options.disagreements or options.out
     if out.suffix.lower() != ".csv":
         key = "--disagreements" if options.disagreements else "--out"
@@ -79,7 +82,7 @@ def label_file(options: Namespace) -> int:
     else:
         named = [("case", options.case or ""), *(("text", name) for name in options.text or ())]
         table = with_named(table, named)
-        texts = texts_to_label(table, options.text, options.case, options.by)
+        texts = texts_to_label(table, options.text, options.case, options.by, options.label)
         notices = table.notices
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:
@@ -90,8 +93,14 @@ def label_file(options: Namespace) -> int:
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
     rubrics = _rubrics(options.rubric, rubric_ids)
     cases = _cases(items.values(), rubrics, pair)
+    if options.labels:
+        known = LabelTable(options.labels, cases, "")
+        done = {id(known.case_of(row)) for row in read_rows(options.labels).rows}
+        cases = [case for case in cases if id(case) not in done]
     if not cases:
         message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
+        if options.label or options.labels:
+            message = "has a label for every text"
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(message, str(path), hint=hint)
     verdicts: Sequence[str] = ()
@@ -112,13 +121,15 @@ def label_file(options: Namespace) -> int:
         cases = [case for case in cases if case.spec.label_key in weights]
         labels = LabelTable(out, cases, "weighted", weights)
     votes: Disputes = {}
+    overlap = options.overlap
     if options.disagreements:
+        overlap = 0
         votes, gone = labels.disputes(str(path))
         notices = (*notices, *gone)
         cases = [case for case in cases if case_digest(case) in votes]
         labels = LabelTable(out, cases, SETTLED)
     board = LabelBoard(
-        {"": BlindSection(sample=options.sample or len(cases), overlap=float(not votes))},
+        {"": BlindSection(sample=options.sample or len(cases), overlap=overlap)},
         labels.people(),
         labels.write,
         redact=Redactor(secrets_of(os.environ)).text,
@@ -129,7 +140,7 @@ def label_file(options: Namespace) -> int:
     # No case is made here: the sample is drawn at once.
     board.announce([""])
     board.end("")
-    server = serve(Labelling(board, votes))
+    server = serve(Labelling(board, votes, options.words))
     lines = [
         *notices,
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
@@ -143,6 +154,14 @@ def label_file(options: Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         board.finalized.wait()
     server.stop()
+    by_case = grouped((label.case_digest, label.label) for label in labels.people())
+    shared = [set(said) for said in by_case.values() if len(said) > 1]
+    if shared:
+        agreed = [len(said) for said in shared].count(1)
+        text = f"people agree on {agreed:,} of {counted(len(shared), 'case')} that several labelled"
+        if agreed < len(shared):
+            text += f"; settle the others: the same command with --disagreements {out}"
+        sys.stdout.write(visible(f"{text}\n"))
     if number := len(labels.people()):
         command = ["init", "NAME", "--log"] if table is None else ["check"]
         command += [str(path), "--labels", str(out)]

@@ -592,6 +592,9 @@ class LabelTable:
         self.path, self._split, self._weights = path, split, weights
         self._settles = split == SETTLED
         self._cases = {case.spec.label_key: case for case in cases}
+        # What is meant where a row names no rubric.
+        rubrics = {rubric for rubric, _, _ in self._cases}
+        self._rubric = rubrics.pop() if len(rubrics) == 1 else ""
 
     def rows(self) -> list[LabelRow]:
         """What the file says now; raises `InputError` for a file that is of something else."""
@@ -626,7 +629,7 @@ class LabelTable:
         Raises `InputError` where there is none to be settled.
         """
         rows_by_question = grouped(
-            ((row.run_id, row.rubric_id, row.epoch, row.digest, row.rubric_digest), row)
+            ((self._about(row), row.digest, row.rubric_digest), row)
             for row in self.rows()
             if not row.is_settled
         )
@@ -698,12 +701,15 @@ class LabelTable:
             else:
                 self.path.unlink(missing_ok=True)
 
+    def _about(self, row: LabelRow) -> LabelKey:
+        epoch = 1 if row.epoch is None else row.epoch
+        return row.rubric_id or self._rubric, row.run_id, epoch
+
     def case_of(self, row: LabelRow) -> Case | None:
         """The case that a row is about. With another text, or asked otherwise, it is another case;
         a row that says neither is about any.
         """
-        epoch = 1 if row.epoch is None else row.epoch
-        case = self._cases.get((row.rubric_id, row.run_id, epoch))
+        case = self._cases.get(self._about(row))
         if case is None or row.digest not in ("", case.run.metadata["digest"]):
             return None
         return case if row.rubric_digest in ("", question_digest(case.rubric)) else None

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from operator import not_
+from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core import frozen, grouped
@@ -505,11 +505,11 @@ class TextToLabel(NamedTuple):
 
 
 def texts_to_label(
-    table: Table, text_columns: Sequence[str], case: str, by: str = ""
+    table: Table, text_columns: Sequence[str], case: str, by: str = "", label: str = ""
 ) -> Iterator[TextToLabel]:
-    """The rows of a table, each with a turn for every text, whose role is its column, and the word
-    of the column `by`. What is not named is found by its name; raises `InputError` where that
-    cannot be.
+    """The rows of a table without anything in the column `label`, each with a turn for every text,
+    whose role is its column, and the word of the column `by`. What is not named is found by its
+    name; raises `InputError` where that cannot be.
     """
     verdicts = columns_named(table, ROLES["verdict"])
     if by == "verdict" and len(verdicts) == 1:
@@ -521,13 +521,16 @@ def texts_to_label(
     rubric = rubric_ids[0] if rubric_ids else only_column(table, "rubric", text_columns)
     case = case or case_column(table, text_columns, [epoch, rubric])
     needed = [("case", case), *(("text", name) for name in text_columns or [""])]
-    for role, name in [*needed, ("by", by)] if by else needed:
+    needed += filter(itemgetter(1), [("by", by), ("label", label)])
+    for role, name in needed:
         if name not in table.columns:
             message = f"no column {name or 'is known'}; its columns are {listed(table.names)}"
             raise InputError(message, table.file, key=f"--{role}", hint=f"name it: --{role} COL")
     digests = text_digests(table, text_columns)
-    columns = (case, rubric, epoch, "rubric_text", by)
-    for row, (*of_case, rubric_text, word) in enumerate(table.cells(*columns)):
+    columns = (case, rubric, epoch, "rubric_text", by, label)
+    for row, (*of_case, rubric_text, word, said) in enumerate(table.cells(*columns)):
+        if said:
+            continue
         turns = texts_of_row(table, text_columns, row)
         yield TextToLabel(CaseKey.of(*of_case), turns, digests[row], rubric_text, word)
 
