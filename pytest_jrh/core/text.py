@@ -15,10 +15,13 @@ _NARROWEST_NAME = 12
 _SMALLEST_AMOUNT = 0.0001
 _LONGEST_NAME = 60
 # The joiners U+200C and U+200D are part of words and of emoji.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff"
-    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+_HIDDEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff"
+    "\U000e0000-\U000e007f"
 )
+_UNSAFE = re.compile(f"[{_HIDDEN}\u061c\u200e\u200f]")
+_UNSAFE_IN_RTL = re.compile(f"[{_HIDDEN}]")
+_RTL = re.compile("[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
@@ -37,13 +40,14 @@ class Styled(NamedTuple):
 def visible(text: str) -> str:
     r"""Write control characters, and those that reorder, break or hide text, as escapes (`\x1b`).
 
-    Newlines and tabs stay; a lone surrogate becomes U+FFFD.
+    Newlines and tabs stay, and beside letters that are written from the right the marks of a
+    direction; a lone surrogate becomes U+FFFD.
     """
     if text.isascii() and text.isprintable():
         # True of most texts, and found in a fraction of the time.
         return text
     text = text.replace("\r\n", "\n")
-    return _UNSAFE.sub(_escape, text)
+    return (_UNSAFE_IN_RTL if _RTL.search(text) else _UNSAFE).sub(_escape, text)
 
 
 def capital(text: str) -> str:

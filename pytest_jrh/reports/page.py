@@ -16,9 +16,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,8 @@ _LISTED = (
     "are of all."
 )
 _LONGEST_TITLE = 160
+_MARK = re.compile(r"[*_`|~#>\[]|^\s*(-|\+|\d+[.)])\s", re.MULTILINE)
+_MOST_MARKED = 100_000
 
 
 def page_html(
@@ -577,4 +581,22 @@ def _block(block: Fields, text_kind: str) -> Json:
 
 
 def _part(kind: str, title: str, text: object) -> Json:
-    return {"kind": kind, "title": one_line(title), "text": str(text)}
+    part = {"kind": kind, "title": one_line(title), "text": str(text)}
+    return {**part, "marks": _marks(str(text))} if kind == "text" else part
+
+
+@lru_cache(maxsize=4096)
+def _marks(text: str) -> str | None:
+    """A text as Markdown, in the tokens of its parser as JSON, which the page draws; None where it
+    is plain, or would take more room than it does.
+    """
+    from markdown_it import MarkdownIt
+
+    if len(text) > _MOST_MARKED or not _MARK.search(text):
+        return None
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    marks = []
+    for block in parser.disable("reference").parse(visible(text)):
+        for token in block.children or [block]:
+            marks.append([token.type, token.nesting, token.content, token.info, token.attrs])
+    return json.dumps(marks, ensure_ascii=False) if len(marks) < len(text) else None

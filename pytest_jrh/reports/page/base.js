@@ -26,11 +26,14 @@ function draw(tag, attributes, ...children) {
 }
 
 // As `visible` of core/text.py writes it, for what reaches the page as it was made so that it can be edited.
-const UNSAFE = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}\u{e0000}-\u{e007f}]/gu;
+const RTL = /[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+const UNSAFE_IN_RTL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\p{Cs}\u{e0000}-\u{e007f}]/gu;
 const escaped = (char) => (char < "\u0100" ? "\\x" : "\\u") + char.codePointAt(0).toString(16).padStart(char < "\u0100" ? 2 : 4, "0");
-const visible = (text) => text.replaceAll("\r\n", "\n").replace(UNSAFE, escaped);
+const UNSAFE = new RegExp(`${UNSAFE_IN_RTL.source}|[\\u061c\\u200e\\u200f]`, "gu");
+const visible = (text) => text.replaceAll("\r\n", "\n").replace(RTL.test(text) ? UNSAFE_IN_RTL : UNSAFE, escaped);
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const counted = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
 const grouped = (number) => number.toLocaleString("en");
 
 // A button, and the key that presses it.

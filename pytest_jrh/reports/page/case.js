@@ -12,6 +12,7 @@ async function bodyFromDisk(row) {
 }
 
 const LONG_RESULT = 1200;
+const MOST_LINES = 12;
 const LONG_BESIDE = 260;
 const prose = (...children) => make("div", { class: "text", dir: "auto" }, children);
 const folded = (summary, ...children) => make("details", {}, make("summary", {}, summary), children);
@@ -31,10 +32,53 @@ function pairs(turn) {
   return [...paired, ...before.map((old) => [old, null])];
 }
 
+// ---- Markdown, which the parser gives as tokens: drawn from these tags alone, with text nodes
+
+const MARK_TAGS = { paragraph: "p", heading: "h3", bullet_list: "ul", ordered_list: "ol", list_item: "li", blockquote: "blockquote", table: "table", thead: "thead", tbody: "tbody", tr: "tr", th: "th", td: "td", em: "em", strong: "strong", s: "s", code_inline: "code", code_block: "pre", fence: "pre", hr: "hr", softbreak: "br", hardbreak: "br", link: "span" };
+const IMAGE_DATA = /^data:image\/(png|gif|jpeg|webp);base64,/;
+const DEEPEST = 30;
+let isRaw = false;
+
+function drawMarks(marks, most) {
+  const top = make("div", {});
+  const within = [top];
+  for (const [type, nesting, content, info, attrs] of marks) {
+    const tag = Object.hasOwn(MARK_TAGS, type.replace(/_(open|close)$/, "")) ? MARK_TAGS[type.replace(/_(open|close)$/, "")] : null;
+    const parent = within.at(-1);
+    if (nesting < 0) {
+      const { address } = within.pop();
+      if (address && address !== parent.textContent) parent.append(make("span", { class: "muted" }, ` (${address})`));
+    } else if (type === "image") {
+      const isShown = session.served && IMAGE_DATA.test(attrs.src);
+      parent.append(isShown ? make("img", { src: attrs.src, alt: content }) : `${content} (${attrs.src})`);
+    } else if (tag) {
+      const node = make(tag, { start: tag === "ol" ? attrs.start : null, dir: tag === "pre" ? "ltr" : within.length === 1 ? "auto" : null }, info && tag === "pre" ? make("b", {}, `${info}\n`) : null, content);
+      if (type === "link_open") node.address = [attrs.href, attrs.title && `“${attrs.title}”`].filter(Boolean).join(" ");
+      parent.append(tag === "table" ? make("div", { class: "scroll" }, node) : node);
+      // What is nested deeper stands beside it.
+      if (nesting > 0) within.push(within.length > DEEPEST ? parent : node);
+    } else parent.append(content);
+  }
+  // Blocks beyond `most` characters come when they are asked for.
+  const blocks = [...top.childNodes];
+  let length = 0;
+  const cut = blocks.findIndex((block) => (length += block.textContent.length) > most) + 1;
+  if (!cut || cut === blocks.length) return blocks;
+  const click = (event) => event.target.replaceWith(...blocks.slice(cut));
+  return [...blocks.slice(0, cut), make("button", { type: "button", class: "link more", click }, `show ${counted(blocks.length - cut, "more block")}`)];
+}
+
+// How much of a result is shown at first.
+function shortResult(text) {
+  const lines = text.split("\n", MOST_LINES).join("\n");
+  return Math.min(LONG_RESULT, lines.length);
+}
+
 function drawPart(old, part, most = LONGEST) {
   const { kind, title } = part ?? old;
   const isSame = old && part && old.text === part.text;
-  const content = isSame ? long(part.text, undefined, kind === "result" ? LONG_RESULT : most) : marked(differences(old?.text ?? "", part?.text ?? ""));
+  if (isSame && part.marks && !isRaw) return make("div", { class: "text marks" }, drawMarks(JSON.parse(part.marks), most));
+  const content = isSame ? long(part.text, undefined, kind === "result" ? shortResult(part.text) : most) : marked(differences(old?.text ?? "", part?.text ?? ""));
   const name = make("b", {}, old && part ? title : marked([[part ? "new" : "gone", title]]));
   if (kind === "call") return make("div", { class: "call" }, make("span", { class: "muted" }, "→ "), name, "(", content, ")");
   if (kind === "reasoning") return folded(title, prose(content));
@@ -76,7 +120,15 @@ function drawTurns(turns) {
       hidden = [];
     }
   });
-  if (drawn.some((node) => node.matches(".fold"))) drawn.push(make("p", { class: "whole" }, button("whole", "Unfold all", unfold, "f")));
+  const isCut = drawn.some((node) => node.matches(".fold") || node.querySelector(".more"));
+  const hasMarks = turns.some((turn) => turn.parts.some((part) => part.marks));
+  const raw = button("raw", "As written", () => {
+    if (!look.mayLeave()) return;
+    isRaw = !isRaw;
+    showTurns();
+  }, "m");
+  raw.setAttribute("aria-pressed", String(isRaw));
+  if (isCut || hasMarks) drawn.push(make("p", { class: "whole" }, isCut ? button("whole", "Unfold all", unfold, "f") : null, hasMarks ? raw : null));
   return drawn;
 }
 
@@ -92,6 +144,7 @@ function drawFold(turns) {
 
 function unfold() {
   for (const fold of document.querySelectorAll(".fold")) fold.open = true;
+  for (const more of document.querySelectorAll("#turns .more")) more.click();
 }
 
 function toTurn(index) {
