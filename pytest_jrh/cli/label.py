@@ -63,6 +63,7 @@ def label_file(options: Namespace) -> int:
         raise InputError(f"got {out}; must end in .csv", key=key)
     table = table_in(path, with_text=bool(options.text))
     texts: Iterable[TextToLabel]
+    verdicts: Sequence[str] = ()
     if options.by and (table is None or not options.sample):
         message = "needs a table, and says how its --sample is drawn"
         raise InputError(message, key="--by", hint="draw 60 of a table: --sample 60 --by COL")
@@ -82,6 +83,9 @@ def label_file(options: Namespace) -> int:
     else:
         named = [("case", options.case or ""), *(("text", name) for name in options.text or ())]
         table = with_named(table, named)
+        verdicts = columns_named(table, ROLES["verdict"])
+        if options.by == "verdict" and len(verdicts) == 1:
+            options.by = verdicts[0]
         texts = texts_to_label(table, options.text, options.case, options.by, options.label)
         notices = table.notices
     items: dict[CaseKey, TextToLabel] = {}
@@ -103,9 +107,7 @@ def label_file(options: Namespace) -> int:
             message = "has a label for every text"
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(message, str(path), hint=hint)
-    verdicts: Sequence[str] = ()
     if table is not None:
-        verdicts = columns_named(table, ROLES["verdict"])
         notices = (*notices, *_other_words(table, verdicts, cases))
     labels = LabelTable(out, cases, "drawn" if options.sample else "")
     for row in () if options.disagreements else labels.rows():
@@ -155,9 +157,9 @@ def label_file(options: Namespace) -> int:
         board.finalized.wait()
     server.stop()
     by_case = grouped((label.case_digest, label.label) for label in labels.people())
-    shared = [set(said) for said in by_case.values() if len(said) > 1]
+    shared = [len({*said}) for said in by_case.values() if len(said) > 1]
     if shared:
-        agreed = [len(said) for said in shared].count(1)
+        agreed = shared.count(1)
         text = f"people agree on {agreed:,} of {counted(len(shared), 'case')} that several labelled"
         if agreed < len(shared):
             text += f"; settle the others: the same command with --disagreements {out}"
@@ -173,8 +175,6 @@ def label_file(options: Namespace) -> int:
             command += ["--pairs"] if pair else []
             command += ["--case", options.case] if options.case else []
         by = options.by
-        if by == "verdict" and len(verdicts) == 1:
-            by = verdicts[0]
         if table is not None and by and [by] != [*verdicts] and _has_answer(table, by, cases):
             command += ["--verdict", by]
         line = f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"

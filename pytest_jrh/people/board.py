@@ -8,7 +8,6 @@ do; the session's waits until they have ended it.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import secrets
 import threading
 from abc import ABC, abstractmethod
@@ -449,11 +448,6 @@ class Assigned:
         return self.label is None or self.label.withdrawn
 
 
-def _same(name: str) -> str:
-    """A name without what people write now so, now so."""
-    return "".join(name.split()).casefold()
-
-
 LATE = "without a label when the reviewer finished"
 
 
@@ -492,8 +486,6 @@ class LabelBoard(Board):
         # What was labelled in an earlier session is in a report of it.
         self._reported = {(label.case_digest, label.reviewer) for label in people}
         self._labelled_blind = {label.case_digest for label in people if label.blind}
-        # Keys are hashed with a secret: whoever can compute a digest would find the case by it.
-        self._secret = secrets.token_bytes(32)
         self._drawn: set[str] = set()
         # Those of the drawn cases that everybody labels.
         self._shared: set[str] = set()
@@ -519,14 +511,6 @@ class LabelBoard(Board):
                 self.assignment += 1
                 self.version += 1
 
-    def known(self, name: str) -> str:
-        """The name of a person with labels, or on the page, that is nearly this one."""
-        with self._lock:
-            names = {*self._names.values(), *chain.from_iterable(self._last.values())}
-        if name in names:
-            return ""
-        return next((other for other in sorted(names) if _same(other) == _same(name)), "")
-
     def enter(self, name: str) -> tuple[str, str]:
         """Let a reviewer in: the key that he or she goes by, and the name as it is kept.
 
@@ -539,7 +523,8 @@ class LabelBoard(Board):
         if reason is not None:
             raise InputError(reason)
         with self._lock:
-            key = self._key(name, "")
+            keys = {known: key for key, known in self._names.items()}
+            key = keys.get(name) or secrets.token_hex(10)
             self._names[key] = name
             return key, name
 
@@ -563,8 +548,13 @@ class LabelBoard(Board):
     def questions(self) -> list[str]:
         """What is asked of the drawn cases: the texts of their rubrics."""
         with self._lock:
-            drawn = [self._entries[digest] for digest in self._entries if digest in self._drawn]
-            return [*dict.fromkeys(entry.case.rubric.instructions for entry in drawn)]
+            drawn = [self._entries[digest].case for digest in self._drawn]
+            return sorted({case.rubric.instructions for case in drawn})
+
+    def names(self) -> list[str]:
+        """Who is here, or has labels."""
+        with self._lock:
+            return sorted({*self._names.values(), *chain.from_iterable(self._last.values())})
 
     def open(self, reviewer: str, key: str) -> Assigned:
         """One case of a reviewer. Raises `LookupError`."""
@@ -653,7 +643,7 @@ class LabelBoard(Board):
         if self._drawn and name not in self._orders:
             digests = in_order(self._drawn, name, self._rubric_and_run)
             numbered = enumerate(digests, 1)
-            self._orders[name] = {self._key(name, digest): (n, digest) for n, digest in numbered}
+            self._orders[name] = {secrets.token_hex(10): place for place in numbered}
         return self._orders.get(name, {})
 
     def _assigned(self, name: str, key: str) -> Assigned:
@@ -665,12 +655,6 @@ class LabelBoard(Board):
             label=self._last[digest].get(name),
             is_blind=name not in self._finished and (digest, name) not in self._reported,
         )
-
-    def _key(self, name: str, digest: str) -> str:
-        """The name of a case in a reviewer's addresses, so that two people cannot compare them;
-        without a case that of the reviewer.
-        """
-        return hmac.digest(self._secret, f"{digest} {name}".encode(), "sha256").hex()[:20]
 
     def _rubric_and_run(self, digest: str) -> tuple[str, str]:
         spec = self._entries[digest].case.spec

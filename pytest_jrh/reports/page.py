@@ -594,9 +594,9 @@ def _marks(text: str) -> str | None:
 
     if len(text) > _MOST_MARKED or not _MARK.search(text):
         return None
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("js-default").disable("reference")
     marks = []
-    for block in parser.disable("reference").parse(visible(text)):
+    for block in parser.parse(visible(text)):
         for token in block.children or [block]:
             marks.append([token.type, token.nesting, token.content, token.info, token.attrs])
     return json.dumps(marks, ensure_ascii=False) if len(marks) < len(text) else None

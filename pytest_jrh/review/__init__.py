@@ -25,7 +25,7 @@ from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import NO_SUCH
-from pytest_jrh.core.text import one_line, same_lines, shortened, visible
+from pytest_jrh.core.text import one_line, same_lines, visible
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds
@@ -159,9 +159,6 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
         yield replace(result, case_digest=entry.digest, extra=extra)
 
 
-_LONGEST_TITLE = 60
-
-
 def label_row(assigned: Assigned) -> Json:
     """A case in the list of a reviewer, without what tells its answers."""
     label, messages = assigned.label, assigned.entry.case.messages
@@ -175,7 +172,7 @@ def label_row(assigned: Assigned) -> Json:
     return {
         "key": assigned.key,
         "number": assigned.number,
-        "title": shortened(one_line(last[: 4 * _LONGEST_TITLE]), _LONGEST_TITLE),
+        "title": one_line(last[:200]),
         "value": value,
         "word": word,
         "note": note,
@@ -195,8 +192,6 @@ def bare_body(assigned: Assigned, votes: Iterable[LabelRow] = ()) -> Json:
     return {
         "turns": bare_turns(case.messages),
         "voices": voices,
-        "facts": [],
-        "commands": [],
         "labels": _labels(case),
         "scale": case.scale.line or case.scale.name,
         "question": case.rubric.instructions,
@@ -380,7 +375,6 @@ def agent_templates(suites: Sequence[Suite]) -> list[AgentTemplate]:
 
 class _Name(StrictModel):
     name: str
-    is_other: bool = False
 
 
 class _Label(StrictModel):
@@ -423,7 +417,7 @@ class Labelling:
             ("GET", case, self._case, None),
             ("POST", f"{case}/label", self._give, _Label),
             ("POST", f"{reviewer}/finish", self._finish, None),
-            ("POST", "/finish", self._finish_for_all, None),
+            ("POST", "/finish", self._finish, None),
         )
 
     def news(self, _since: int) -> tuple[int, Json]:
@@ -432,12 +426,11 @@ class Labelling:
             "progress": asdict(self.board.progress()),
             "assignment": self.board.assignment,
             "questions": printable(self.board.questions()),
+            "names": self.board.names(),
         }
         return self.board.version, news
 
-    def _enter(self, name: str, *, is_other: bool) -> object:
-        if not (is_other or self.board.reviewer) and (known := self.board.known(name)):
-            return {"known": known}
+    def _enter(self, name: str) -> object:
         key, kept_name = self.board.enter(name)
         return {"reviewer": key, "name": kept_name}
 
@@ -456,9 +449,8 @@ class Labelling:
             "assignment": self.board.assignment,
         }
 
-    def _finish(self, reviewer: str) -> object:
-        return {"others": self.board.finish(reviewer)}
-
-    def _finish_for_all(self) -> object:
+    def _finish(self, reviewer: str = "") -> object:
+        if reviewer:
+            return {"others": self.board.finish(reviewer)}
         self.board.finalize()
         return {"others": []}

@@ -511,9 +511,6 @@ def texts_to_label(
     whose role is its column, and the word of the column `by`. What is not named is found by its
     name; raises `InputError` where that cannot be.
     """
-    verdicts = columns_named(table, ROLES["verdict"])
-    if by == "verdict" and len(verdicts) == 1:
-        by = verdicts[0]
     text_columns = text_columns or columns_named(table, TEXTS)
     epoch = only_column(table, "epoch", text_columns)
     # No option names this column.

@@ -6,6 +6,7 @@ const ENDED = "Finished: your labels are kept. What was started in the terminal 
 root.classList.add("blind");
 let progress = null;
 let questions = [];
+let names = [];
 // Who labels: {reviewer, name}, and who labels on once he or she has finished.
 let me = null;
 let others = [];
@@ -27,7 +28,7 @@ let arriving = null;
 source.body = (row) => (arriving = ask(mine(`cases/${row.key}`)));
 
 listen((news) => {
-  ({ progress, questions } = news);
+  ({ progress, questions, names } = news);
   inTurn(async () => {
     if (!me) await enter(session.served.reviewer || localStorage.getItem("jrh-reviewer") || "");
     else if (news.assignment > assignment) await load();
@@ -79,15 +80,18 @@ function showEntrance(text, problem = "") {
   (name.hidden ? begin : name).focus();
 }
 
+// A name without what people write now so, now so.
+const bare = (name) => name.replace(/\s/g, "").toLowerCase();
 // Lets somebody in; one whose name is nearly that of a person with labels is asked for the right one.
 async function enter(typed, isOther = false) {
   if (!typed) return showEntrance("");
-  const entered = await ask("/reviewers", { name: typed, is_other: isOther }, ({ error }) => showEntrance(typed, error));
-  if (!entered) return;
-  if (entered.known) {
-    const choose = (text, name, isOther) => button("same", text, () => inTurn(() => enter(name, isOther))());
-    return showEntrance(typed, [`“${entered.known}” has labels here. Is that you? `, choose(`Yes, I am ${entered.known}`, entered.known), choose("No, somebody else", typed, true)]);
+  const known = names.includes(typed) ? null : names.find((other) => bare(other) === bare(typed));
+  if (known && !isOther && !session.served.reviewer) {
+    const choose = (text, name, isOther) => button("same", text, inTurn(() => enter(name, isOther)));
+    return showEntrance(typed, [`“${known}” is a name here. Is that you? `, choose(`Yes, I am ${known}`, known), choose("No, somebody else", typed, true)]);
   }
+  const entered = await ask("/reviewers", { name: typed }, ({ error }) => showEntrance(typed, error));
+  if (!entered) return;
   const isFirst = !entrance.open;
   me = entered;
   if (!session.served.reviewer) localStorage.setItem("jrh-reviewer", me.name);

@@ -189,8 +189,8 @@ function drawRubric(row) {
 function drawVoices(row) {
   if (!body) return [drawRubric(row) ?? ""];
   const cite = citing(body.turns?.length ?? 0);
-  const facts = body.facts.map(([title, text]) => [make("dt", {}, title), make("dd", { dir: "auto" }, long(text, cite))]);
-  const commands = body.commands.map(([title, text]) => make("section", {}, make("h3", {}, title), command(text)));
+  const facts = (body.facts ?? []).map(([title, text]) => [make("dt", {}, title), make("dd", { dir: "auto" }, long(text, cite))]);
+  const commands = (body.commands ?? []).map(([title, text]) => make("section", {}, make("h3", {}, title), command(text)));
   const voices = body.voices.map((voice) => drawVoice(voice, cite));
   return [make("section", {}, voices), drawRubric(row) ?? "", facts.length ? make("dl", {}, facts) : "", ...commands, make("p", { class: "id" }, make("code", {}, row.node))];
 }

@@ -24,6 +24,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") return isTyped || isWide() ? reached?.focus({ preventScroll: true }) : back();
   let key = event.key;
   if (event.target.closest("#list")) key = { ArrowDown: "j", ArrowUp: "k" }[key] ?? key;
+  if (event.key.length === 1 && !letters.checked) return;
   const target = isTyped ? null : document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
   // One that is held down goes through the list, and decides about one case.
   if (!target || (event.repeat && !["j", "k"].includes(key))) return;
@@ -32,9 +33,21 @@ document.addEventListener("keydown", (event) => {
   else target.click();
 });
 
+// Whoever speaks to a machine, or strikes keys by accident, switches single ones off. A page from disk may have no storage.
+function keepKeys(areOn) {
+  try {
+    if (areOn !== undefined) localStorage.setItem("jrh-keys", areOn ? "on" : "off");
+    return localStorage.getItem("jrh-keys") !== "off";
+  } catch {
+    return true;
+  }
+}
+
 // What can be pressed now.
 const keysList = make("dl", { id: "keys-list" });
-const keysDialog = dialog("keys-dialog", "Keys", keysList, make("form", { method: "dialog", class: "steps" }, make("button", {}, "Close")));
+const letters = make("input", { type: "checkbox", id: "letters", checked: "", change: () => keepKeys(letters.checked) });
+const keysDialog = dialog("keys-dialog", "Keys", keysList, make("p", {}, make("label", {}, letters, " Single letters, digits and signs work as keys")), make("form", { method: "dialog", class: "steps" }, make("button", {}, "Close")));
+letters.checked = keepKeys();
 $("keys").addEventListener("click", () => {
   const lines = [["↑ ↓", "Through the list"], ["Esc", "Back to the list"]];
   for (const node of document.querySelectorAll("[aria-keyshortcuts]:not(#keys)")) {
