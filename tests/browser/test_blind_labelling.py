@@ -4,8 +4,9 @@ people, and over the end of a session."""
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -25,6 +26,9 @@ from tests.support.blind import (
     telling,
 )
 from tests.support.label_session import let_in
+
+if TYPE_CHECKING:
+    from pytest_jrh.core.cases import Case
 
 FINISH = "#end button:text-is('Finish')"
 
@@ -335,3 +339,94 @@ def test_a_name_that_is_nearly_anothers_is_asked_about(pages: LabelPages) -> Non
     other.keyboard.press("Enter")
     other.click("button:has-text('No, somebody else')")
     other.wait_for_selector("#who:text-is('TeamAnn')")
+
+
+WRAPS = (
+    "{}",
+    "[click]({})",
+    "[click](<{}>)",
+    '[click]({} "title")',
+    "![image]({})",
+    "![image](<{}> '{}')",
+    "[![image]({})]({})",
+    "<{}>",
+    "[ref]\n\n[ref]: {}",
+    "**bold {}** _and {}_",
+    "> quoted {}",
+    "- item {}\n  - deeper {}",
+    "1. {}",
+    "| a | {} |\n|---|:-:|\n| {} | b |",
+    "```{}\n{}\n```",
+    "`{}`",
+    "# {}",
+    "~~{}~~",
+    "text\\\n{}  \nend",
+    "<div>\n\n{}\n\n</div>",
+)
+VECTORS = (
+    "javascript:window.ran=1",
+    "JaVaScRiPt&colon;window.ran=1",
+    "java\nscript:window.ran=1",
+    "&#106;avascript:window.ran=1",
+    "vbscript:window.ran=1",
+    "data:text/html,<script>window.ran=1</script>",
+    "data:text/html;base64,PHNjcmlwdD53aW5kb3cucmFuPTE8L3NjcmlwdD4=",
+    "data:image/svg+xml,<svg onload=window.ran=1>",
+    "data:image/png;base64,iVBORw0KGgo=",
+    "https://evil.example/?a=1&b=2",
+    "//evil.example/x.png",
+    "file:///etc/passwd",
+    "<script>window.ran=1</script>",
+    "<img src=x onerror=window.ran=1>",
+    "<svg/onload=window.ran=1>",
+    "<a href=javascript:window.ran=1>click</a>",
+    "<iframe srcdoc='<script>parent.ran=1</script>'></iframe>",
+    "<form action=javascript:window.ran=1><input type=submit></form>",
+    "<style>*{{display:none}}</style>",
+    "<details open ontoggle=window.ran=1>",
+    "<base href=//evil.example>",
+    '" onmouseover="window.ran=1',
+    "</script><script>window.ran=1</script>",
+    "constructor __proto__ toString",
+    "<math><mtext></mtext><mglyph><style><img src onerror=window.ran=1>",
+)
+LIVE = """() => [...document.querySelectorAll('#turns *')].flatMap((node) => {
+  const tags = 'div p h3 ul ol li blockquote table thead tbody tr th td em strong s code pre hr br span b details summary button kbd img'.split(' ');
+  const faults = tags.includes(node.localName) ? [] : [node.localName];
+  for (const { name, value } of node.attributes) {
+    if (name.startsWith('on') || ['href', 'action', 'srcdoc', 'style', 'formaction'].includes(name)) faults.push(name);
+    if (name === 'src' && !/^data:image\\/(png|gif|jpeg|webp);base64,/.test(value)) faults.push(value);
+  }
+  return faults;
+})"""  # noqa: E501
+
+
+def said(*texts: str) -> Case:
+    case = made_case(0)
+    messages = tuple({"role": "assistant", "content": text} for text in texts)
+    run = replace(case.run, messages=messages)
+    return replace(case, run=run, outcome=replace(case.outcome, messages=messages))
+
+
+def test_five_hundred_hostile_texts_in_markdown_draw_nothing_that_lives(pages: LabelPages) -> None:
+    payloads = [wrap.replace("{}", vector) for wrap in WRAPS for vector in VECTORS]
+    assert len(payloads) == 500
+    page = pages.page(pages.start(labelling(blind_suite(pages.folder), [said(*payloads)])))
+    assert page.locator("#turns .marks").count() > 300
+    for _ in range(2):
+        assert page.evaluate(LIVE) == []
+        assert page.evaluate("window.ran") is None
+        page.keyboard.press("m")
+    # Nothing is fetched but from this session.
+    assert {url for url in pages.requests if "evil" in url} == set()
+
+
+def test_markdown_is_drawn_and_shown_as_it_is_written_by_a_key(pages: LabelPages) -> None:
+    text = "# Title\n\n| a | b |\n|---|---|\n| 1 | [x](https://x.example) |\n\n- **so**\n"
+    case = said(text, "\u05d0.\u200f")
+    page = pages.page(pages.start(labelling(blind_suite(pages.folder), [case])))
+    assert page.locator("#turn-0 :is(h3, td, li strong)").count() == 4
+    assert "x (https://x.example)" in page.inner_text("#turn-0")
+    assert "200f" not in page.inner_text("#turn-1")
+    page.keyboard.press("m")
+    page.wait_for_selector("#turn-0:has-text('| 1 | [x](https://x.example) |')")

@@ -399,6 +399,39 @@ def test_disagreements_are_settled_and_count_in_no_agreement(
     assert label_here(name, *POLITE, again=False)[0].spec.run_id == "c3"
 
 
+def test_only_what_has_no_label_is_shown_and_all_or_a_share_to_everybody(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(
+        "cases.csv",
+        "id,answer,said\n" + "".join(f"c{n},answer {n},{'x' * (n % 2)}\n" for n in range(20)),
+    )
+    write("known.csv", "case_id,annotator,label,more\nc0,ann,violated,1\n")
+    shown = label_here("cases.csv", *POLITE, "--label=said", "--labels=known.csv")
+    assert sorted(case.spec.run_id for case in shown) == sorted(f"c{n}" for n in range(2, 20, 2))
+    Path("labels.csv").unlink()
+    number = {
+        name: len(label_here("cases.csv", *POLITE, "--overlap=0.3", name=name))
+        for name in ("ann", "ben")
+    }
+    assert number == {"ann": 20, "ben": 6}
+    assert "people agree on 6 of 6 cases that several labelled\n" in capsys.readouterr().out
+    assert main(["label", "cases.csv", *POLITE, "--overlap=3"]) == 4
+    assert main(["label", "cases.csv", *POLITE, "--labels=labels.csv"]) == 4
+    assert "a label for every text" in capsys.readouterr().err
+
+
+def test_people_disagree_where_no_rubric_is_named_too() -> None:
+    table(3)
+    write(
+        "labels.csv",
+        "case_id,annotator,label,note\nc0,ann,violated,\nc0,ben,satisfied,why\nc1,ann,1,\n",
+    )
+    [case] = label_here("cases.csv", *POLITE, "--disagreements=labels.csv", name="cy")
+    assert case.spec.run_id == "c0"
+    assert [row["label"] for row in kept()] == ["violated", "satisfied", "1", "violated"]
+
+
 @pytest.mark.parametrize(
     ("labels", "arguments", "said"),
     [
