@@ -18,14 +18,7 @@ from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.stats.comparison import Baseline, Scope, update
-from pytest_jrh.store.ledger import (
-    judge_lines,
-    line_data,
-    parsed,
-    read_ledger,
-    render,
-    with_calls,
-)
+from pytest_jrh.store.ledger import judge_lines, line_data, parsed, read_ledger, render, with_calls
 from tests.support.conversations import judge_settings
 from tests.support.made_cases import judge_line, make_result, result_with
 

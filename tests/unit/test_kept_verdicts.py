@@ -45,14 +45,7 @@ def accept(folder: Path, results: list[CaseResult], judge: JudgeLine = JUDGE) ->
     file = BaselineFile(folder / "base.json", folder, update=True)
     scope = Scope.of(result.case_id for result in results)
     redactor = Redactor((SECRET,))
-    return file.accept(
-        results,
-        scope,
-        str,
-        finished=True,
-        judges=[judge],
-        redactor=redactor,
-    )
+    return file.accept(results, scope, str, finished=True, judges=[judge], redactor=redactor)
 
 
 def kept(folder: Path) -> Baseline:

@@ -211,9 +211,7 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture
     assert "no.csv: no such file" in capsys.readouterr().err
 
 
-def test_files_and_results_that_are_left_out_are_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_files_and_results_that_are_left_out_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     Path("runs").mkdir()
     for name in ("a.jsonl", "cut.jsonl"):
         write(f"runs/{name}", RUN)
@@ -253,9 +251,7 @@ def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(
     assert "The verdicts of" not in capsys.readouterr().out
 
 
-def test_a_column_that_was_drawn_by_is_named_for_check(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_column_that_was_drawn_by_is_named_for_check(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         f"c{number},So {number}.,{('pass', 'fail')[number % 2]},k{number % 2}"
         for number in range(8)

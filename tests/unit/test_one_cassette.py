@@ -152,9 +152,7 @@ for number in range(1000):
 """
 
 
-def test_processes_that_record_at_once_lose_nothing_even_if_they_are_killed(
-    tmp_path: Path,
-) -> None:
+def test_processes_that_record_at_once_lose_nothing_even_if_they_are_killed(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     processes = []
     for name in ("one", "two"):

@@ -146,14 +146,8 @@ SPOKEN = "It fits. See:\n```\nif a. B:\n```\nIs it so? Yes, e.g. here."
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        (
-            "blank_lines",
-            "It fits.\n\nSee:\n```\nif a. B:\n```\nIs it so?\n\nYes, e.g. here.",
-        ),
-        (
-            "spaces",
-            "It   fits.   See:\n```\nif a. B:\n```\nIs   it   so?   Yes,   e.g.   here.",
-        ),
+        ("blank_lines", "It fits.\n\nSee:\n```\nif a. B:\n```\nIs it so?\n\nYes, e.g. here."),
+        ("spaces", "It   fits.   See:\n```\nif a. B:\n```\nIs   it   so?   Yes,   e.g.   here."),
         ("indents", "\tIt fits. See:\n```\nif a. B:\n```\n\tIs it so? Yes, e.g. here."),
     ],
 )
