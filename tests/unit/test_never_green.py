@@ -1,5 +1,5 @@
 """What must never be green, and what must: whole suites in memory, each as somebody would cheat, or
-slip, and as somebody would work.
+slip, and as somebody would work. What is said of each is in `test_decision.py`.
 
 The suite is 27 runs with a violated and a satisfied case each. `LOST` is a judge that misses six of
 the violations that it found before.
@@ -8,13 +8,13 @@ the violations that it found before.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.stats.comparison import Scope
+from pytest_jrh.stats.decision import Decision
 from tests.support.judged_sessions import derived
 from tests.unit.test_decision import (
     AGAIN,
@@ -29,15 +29,25 @@ from tests.unit.test_decision import (
     runs_of,
 )
 
+
+class Story(NamedTuple):
+    """What is judged now, what the baseline was made of, rules, and what is known of the judge."""
+
+    now: list[CaseResult]
+    before: list[CaseResult] | None = None
+    rules: dict[str, Any] = {}  # noqa: RUF012 - a default that nobody changes
+    judge: dict[str, Any] = {}  # noqa: RUF012
+
+    def decided(self, **rules: Any) -> Decision:
+        return decided(self.now, self.before, {**self.rules, **rules}, **self.judge)
+
+
 RUNS = 27
 ALL = "." * RUNS
+SLIP = "x" + "." * (RUNS - 1)
 SOUND = cases(ALL, ALL)
 LOST = cases("x" * 6 + "." * (RUNS - 6), ALL)
-
-
-def without(results: Sequence[CaseResult], lost: int) -> list[CaseResult]:
-    """The results but the first ones: those that the judge has lost."""
-    return list(results[lost:])
+TEN, TWENTY, FORTY = (cases("." * number, "." * number) for number in (10, 20, 40))
 
 
 def now_are(letter: str) -> list[CaseResult]:
@@ -51,254 +61,170 @@ def coin(seed: int, wrong: float = 0.5) -> list[CaseResult]:
     return cases("".join(letters[:RUNS]), "".join(letters[RUNS:]))
 
 
+def of_rubrics(number: int, collapsed: int | None = None) -> list[CaseResult]:
+    """Ten cases of each class of so many rubrics; of one of them all violations are missed."""
+    results = []
+    for place in range(number):
+        letters = ("x" if place == collapsed else ".") * 10
+        results += cases(letters, "." * 10, rubric_id=f"rubric-{place:02}")
+    return results
+
+
 # The satisfied cases are of other runs than the violated ones.
 ONE_EACH = [*LOST[:RUNS], *(case(".", run, label=0) for run in range(RUNS, 2 * RUNS))]
 PROBED = [*SOUND, *derived()]
 TURNED = [*SOUND, *derived(["ids"])]
 NEW_RUNS = [case("x."[run % 2], run, label=label) for run in range(50, 90) for label in (0, 1)]
-GROWN = [*SOUND, *NEW_RUNS]
-ALL_TURNED = derived(["json_layout", "ids"], probe="prompt_injection", runs=54)
+NEW_CASES = [case("x."[run % 2], run, label=run // 2 % 2) for run in range(50, 70)]
+ALL_TURNED = [*SOUND, *derived(["json_layout", "ids"], probe="prompt_injection", runs=54)]
 CONSTANT = cases(ALL, "x" * RUNS)
-LIMITS = {"min_recall": 0.7, "max_false_alarms": 0.3}
+INVERTED = cases("x" * RUNS, "x" * RUNS)
 CLEAN = cases("." * 2_997, "xxx")
-# Name, what is judged now, what the baseline was made of, rules, and the word.
-NEVER: dict[str, tuple[list[CaseResult], list[CaseResult] | None, dict[str, Any], str]] = {
-    "the judge itself": (LOST, SOUND, {}, "FAIL"),
-    "no verdict on the lost cases": (now_are("!"), SOUND, {}, "FAIL"),
-    "lost cases cannot be made": (now_are("-"), SOUND, {}, "UNCLEAR"),
-    "198 of 200 left": (cases("." * 100, "." * 100)[99:101], cases("." * 100, "." * 100), {}, ""),
-    "labels of lost cases turned": (relabelled(LOST, 6), SOUND, {}, "UNCLEAR"),
-    "labels of lost cases deleted or tied": (now_are("u"), SOUND, {}, "UNCLEAR"),
-    "runs deleted": (without(LOST, 6), SOUND, {}, "UNCLEAR"),
-    "sample lowered": ([*LOST[6:16], *LOST[33:43]], SOUND, {}, "UNCLEAR"),
-    "probe removed with its gate": (SOUND, PROBED, {}, "UNCLEAR"),
-    "a probe turns verdicts, and its gate is removed": (TURNED, PROBED, {}, "FAIL"),
-    "grown by a coin": (GROWN, SOUND, {}, "FAIL"),
-    "member of a panel removed": (
-        panel(ALL, ALL),
-        panel(ALL, ALL, "x" + "." * (RUNS - 1)),
-        {},
-        "UNCLEAR",
+LAX = {"min_recall": 0.5, "max_false_alarms": 0.5}
+RULE_OF_ANOTHER = {"probes": {"format_invariance": {"max_rate": 0.05}}}
+FAIL = {
+    "no verdict on the lost cases": Story(now_are("!"), SOUND),
+    "a probe turns verdicts, and its gate is removed": Story(TURNED, PROBED),
+    "grown by a coin": Story([*SOUND, *NEW_RUNS], SOUND),
+    "10 of 20 new cases wrong": Story([*SOUND, *NEW_CASES], SOUND),
+    "a constant judge": Story(CONSTANT, None, {"min_recall": 0.7, "max_false_alarms": 0.3}),
+    "one to five of 24 missed": Story(cases("xxxxx" + "." * 19), cases("x" + "." * 23)),
+    "4 of 4 violations among 40 cases": Story(cases("xxxx", "." * 36), cases("....", "." * 36)),
+    "54 of 54 verdicts turned by a probe, beside limits": Story(ALL_TURNED, None, LAX),
+    "54 of 54 turned by a probe, beside a rule of another one": Story(
+        [*ALL_TURNED, *derived(probe="format_invariance")], None, RULE_OF_ANOTHER
     ),
-    "three repeats to one": (SOUND, cases("0" * RUNS, "0" * RUNS), {}, "UNCLEAR"),
-    "all lines of the baseline but one": (LOST, SOUND[6:7], {}, "UNCLEAR"),
-    "all lines but one, a case a run": (ONE_EACH, ONE_EACH[6:7], {}, "UNCLEAR"),
-    "all lines but one, of a judge on a scale": (
-        levels("1" * 6 + "0" * 24),
-        levels("0" * 30)[10:11],
-        {},
-        "UNCLEAR",
+    "4 of 10 newly missed by code": Story(cases("xxxx" + "." * 6, "." * 10), TEN, judge=NO_MODEL),
+    "the same by code that a table knows nothing of": Story(cases("xxxx" + "." * 6, "." * 10), TEN),
+    "one of 20 rubrics always satisfied": Story(of_rubrics(20, 7), of_rubrics(20)),
+    "the same of another model": Story(of_rubrics(20, 7), of_rubrics(20), judge=OTHER_MODEL),
+    "the same judge again misses 6 of 27": Story(LOST, SOUND, judge=AGAIN),
+    "three mistakes of code": Story(cases("xxx" + "." * 17, "." * 20), TWENTY, judge=NO_MODEL),
+}
+UNCLEAR = {
+    "lost cases cannot be made": Story(now_are("-"), SOUND),
+    "labels of lost cases turned": Story(relabelled(LOST, 6), SOUND),
+    "labels of lost cases deleted or tied": Story(now_are("u"), SOUND),
+    "runs deleted": Story(LOST[6:], SOUND),
+    "five of 54 frozen cases deleted": Story(LOST[5:], SOUND),
+    "sample lowered": Story([*LOST[6:16], *LOST[33:43]], SOUND),
+    "probe removed with its gate": Story(SOUND, PROBED),
+    "member of a panel removed": Story(panel(ALL, ALL), panel(ALL, ALL, SLIP)),
+    "three repeats to one": Story(SOUND, cases("0" * RUNS, "0" * RUNS)),
+    "all lines of the baseline but one": Story(LOST, SOUND[6:7]),
+    "all lines but one, a case a run": Story(ONE_EACH, ONE_EACH[6:7]),
+    "all lines but one of each class": Story(ONE_EACH, [ONE_EACH[RUNS], ONE_EACH[6]]),
+    "all lines but one, on a scale": Story(levels("111111" + "0" * 24), levels("0" * 30)[10:11]),
+    "a constant judge before and now": Story(CONSTANT, CONSTANT),
+    "a constant judge, 3 clean of 3,000": Story(CLEAN, CLEAN, {"min_accuracy": 0.9}),
+    "labels inverted": Story(INVERTED, INVERTED),
+    # It asks no model and contradicts itself, so that it is judged as any other.
+    "three mistakes of code that flickers": Story(
+        cases("xxx1" + "." * 16, "." * 20), TWENTY, judge=NO_MODEL
     ),
-    "all lines but one of each class, a case a run": (
-        ONE_EACH,
-        ONE_EACH[RUNS:][:1] + ONE_EACH[6:7],
-        {},
-        "UNCLEAR",
+    "another model that misses 12 of 15 on 5 runs": Story(
+        runs_of(5, wrong=range(4)), runs_of(5), judge=OTHER_MODEL
     ),
-    "five of 54 frozen cases deleted": (without(LOST, 5), SOUND, {}, "UNCLEAR"),
-    "a constant judge": (CONSTANT, None, LIMITS, "FAIL"),
-    "a constant judge before and now": (CONSTANT, CONSTANT, {}, "UNCLEAR"),
-    "a constant judge, 3 clean of 3,000": (CLEAN, CLEAN, {"min_accuracy": 0.9}, "UNCLEAR"),
-    "one to five of 24 missed": (
-        cases("x" * 5 + "." * 19, "." * 24),
-        cases("x" + "." * 23, "." * 24),
-        {},
-        "FAIL",
-    ),
-    "4 of 4 violations among 40 cases": (
-        cases("xxxx", "." * 36),
-        cases("....", "." * 36),
-        {},
-        "FAIL",
-    ),
-    "54 of 54 verdicts turned by a probe, beside min_recall": (
-        [*SOUND, *ALL_TURNED],
-        None,
-        {"min_recall": 0.5, "max_false_alarms": 0.5},
-        "FAIL",
-    ),
-    "54 of 54 turned by a probe, beside a rule of another one": (
-        [*SOUND, *ALL_TURNED, *derived(probe="format_invariance")],
-        None,
-        {"probes": {"format_invariance": {"max_rate": 0.05}}},
-        "FAIL",
-    ),
-    "10 of 20 new cases wrong": (
-        [*SOUND, *(case("x."[run % 2], run, label=run // 2 % 2) for run in range(50, 70))],
-        SOUND,
-        {},
-        "FAIL",
-    ),
-    "a new rubric with mistakes": (
-        [*SOUND, *cases("xx" + "." * 18, "." * 20, rubric_id="polite")],
-        SOUND,
-        {},
-        "FAIL",
-    ),
-    "false alarms beside min_recall alone": (
-        cases(ALL, "xx" + "." * (RUNS - 2)),
-        None,
-        {"min_recall": 0.9},
-        "FAIL",
-    ),
-    "labels inverted": (
-        cases("x" * RUNS, "x" * RUNS),
-        cases("x" * RUNS, "x" * RUNS),
-        {},
-        "UNCLEAR",
-    ),
-    **{f"a coin, seed {seed}": (coin(seed), coin(seed), {}, "") for seed in range(8)},
+}
+EITHER = {
+    "198 of 200 left": Story(cases("." * 100, "." * 100)[99:101], cases("." * 100, "." * 100)),
+    **{f"a coin, seed {seed}": Story(coin(seed), coin(seed)) for seed in range(8)},
     **{
-        f"another coin, seed {seed}": (coin(seed), coin(seed + 100), {"min_recall": 0.2}, "")
+        f"another coin, seed {seed}": Story(coin(seed), coin(seed + 100), {"min_recall": 0.2})
         for seed in range(8)
     },
 }
 
 
-@pytest.mark.parametrize("name", NEVER)
-def test_none_of_these_is_pass(name: str) -> None:
-    now, before, rules, word = NEVER[name]
-    decision = decided(now, before, rules)
-    assert decision.word == (word or decision.word)
-    assert decision.word in ("FAIL", "UNCLEAR")
-    assert not decided(now, before, {**rules, "unclear": "fail"}).passed
+@pytest.mark.parametrize(
+    ("words", "story"),
+    [
+        pytest.param(words, story, id=name)
+        for words, stories in (("FAIL", FAIL), ("UNCLEAR", UNCLEAR), ("FAIL UNCLEAR", EITHER))
+        for name, story in stories.items()
+    ],
+)
+def test_none_of_these_is_pass(words: str, story: Story) -> None:
+    decision = story.decided()
+    assert decision.word in words.split()
+    assert not (decision.word == "FAIL" and decision.passed)
+    assert not story.decided(unclear="fail").passed
 
 
-BETTER = coin(3, 0.02)
-ALWAYS: dict[str, tuple[list[CaseResult], list[CaseResult], dict[str, Any]]] = {
-    "the same": (SOUND, SOUND, {}),
-    "the same mistakes": (LOST, LOST, {}),
-    "sound verdicts of a new judge on 5 runs": (runs_of(5), runs_of(5), OTHER_MODEL),
-    "sound verdicts of a new judge on 50 runs": (runs_of(50), runs_of(50), OTHER_MODEL),
-    "sound verdicts of a new judge on 10 runs": (runs_of(10), runs_of(10), OTHER_MODEL),
-    "two flips of 54": (cases("xx" + "." * 25, "." * 27), SOUND, {}),
-    "one of 30 violations lost": (cases("x" + "." * 29, "." * 30), cases("." * 30, "." * 30), {}),
-    "the same judge again, at 5% flicker": (coin(11, 0.05), coin(12, 0.05), AGAIN),
-    "a new rubric without a mistake": ([*SOUND, *cases(ALL, ALL, rubric_id="polite")], SOUND, {}),
-    "a new judge of a panel without a mistake": (panel(ALL, ALL), panel(ALL), {}),
-    "a judge that asks no model loses one": (cases("x" + "." * 26, ALL), SOUND, NO_MODEL),
-    "a judge that got better": (SOUND, LOST, {}),
-    "another judge that is better": (BETTER, LOST, OTHER_MODEL),
-    "a suite grown from 20 runs to 70": (cases("." * 70, "." * 70), cases("." * 20, "." * 20), {}),
-    "a suite grown from 5 runs to 55": (runs_of(55), runs_of(5), {}),
-    "a suite grown from 5 runs to 55, a case a run": (
-        cases("." * 55, "." * 55),
-        cases("." * 5, "." * 5),
-        {},
-    ),
+PASS = {
+    "the same mistakes": Story(LOST, LOST),
+    "sound verdicts of a new judge on 5 runs": Story(runs_of(5), runs_of(5), judge=OTHER_MODEL),
+    "sound verdicts of a new judge on 50 runs": Story(runs_of(50), runs_of(50), judge=OTHER_MODEL),
+    "two flips of 54": Story(cases("xx" + "." * 25, ALL), SOUND),
+    "one of 30 violations lost": Story(cases("x" + "." * 29, "." * 30), cases(*["." * 30] * 2)),
+    "the same judge again, at 5% flicker": Story(coin(11, 0.05), coin(12, 0.05), judge=AGAIN),
+    "a new rubric without a mistake": Story([*SOUND, *cases(ALL, ALL, rubric_id="new")], SOUND),
+    "a new judge of a panel without a mistake": Story(panel(ALL, ALL), panel(ALL)),
+    "a judge that asks no model loses one": Story(cases(SLIP, ALL), SOUND, judge=NO_MODEL),
+    "a judge that got better": Story(SOUND, LOST),
+    "another judge that is better": Story(coin(3, 0.02), LOST, judge=OTHER_MODEL),
+    "a suite grown from 5 runs to 55": Story(runs_of(55), runs_of(5)),
+    "a suite grown from 10 runs to 40, a case a run": Story(FORTY, TEN),
 }
 
 
-def test_lost_cases_that_a_marker_skips_are_unclear() -> None:
-    left_out = {result.case_id for result in LOST[:6]}
+@pytest.mark.parametrize("story", PASS.values(), ids=[*PASS])
+def test_each_of_these_is_pass(story: Story) -> None:
+    decision = story.decided(max_drop=0.05)
+    assert (decision.word, decision.passed) == ("PASS", True)
+
+
+LEFT_OUT = {result.case_id for result in LOST[:6]}
+
+
+def test_lost_cases_that_are_skipped_are_unclear() -> None:
     scope = Scope.of((result.case_id for result in LOST), (result.case_id for result in LOST[6:]))
-    decision = decided(LOST[6:], SOUND, scope=scope, left_out=left_out)
+    decision = decided(LOST[6:], SOUND, scope=scope, left_out=LEFT_OUT)
     assert decision.headline == "48 of 54 cases compared: 6 skipped"
     assert (decision.word, decision.beside) == ("UNCLEAR", ("6 cases skipped by markers",))
     # What the baseline has not was skipped before, too.
-    assert decided(LOST[6:], SOUND[6:], scope=scope, left_out=left_out).word == "PASS"
+    assert decided(LOST[6:], SOUND[6:], scope=scope, left_out=LEFT_OUT).word == "PASS"
+    # Limits do not hide what a conftest skips.
+    decision = decided(LOST[6:], None, LAX, left_out=LEFT_OUT)
+    assert (decision.word, decision.passed) == ("UNCLEAR", False)
 
 
 @pytest.mark.parametrize(("lost", "word"), [(1, "PASS"), (2, "UNCLEAR"), (6, "FAIL")])
 def test_two_selected_cases_that_are_all_newly_wrong_are_never_pass(lost: int, word: str) -> None:
-    scope = Scope.of(
-        (result.case_id for result in LOST), (result.case_id for result in LOST[:lost])
-    )
-    decision = decided(LOST[:lost], SOUND, scope=scope)
+    selected = LOST[:lost]
+    scope = Scope.of((result.case_id for result in LOST), (result.case_id for result in selected))
+    decision = decided(selected, SOUND, scope=scope)
     assert decision.word == word
     # A single case is no loss, and is named.
     assert "1 of 1 case newly wrong" in decision.headline or lost > 1
 
 
-LIMITED = {"min_recall": 0.5, "max_false_alarms": 0.5}
-COLLAPSED = [
-    result
-    for number in range(20)
-    for result in cases(
-        ("x" if number == 7 else ".") * 10, "." * 10, rubric_id=f"rubric-{number:02}"
-    )
-]
-TWENTY = [
-    result
-    for number in range(20)
-    for result in cases(*["." * 10] * 2, rubric_id=f"rubric-{number:02}")
-]
-# Name, what is judged now, what the baseline was made of, what its judge is, and the word.
-ALSO_NEVER: dict[str, tuple[list[CaseResult], list[CaseResult] | None, dict[str, Any], str]] = {
-    "4 of 10 newly missed by code": (
-        cases("xxxx" + "." * 6, "." * 10),
-        cases("." * 10, "." * 10),
-        NO_MODEL,
-        "FAIL",
-    ),
-    "4 of 10 newly missed by code that a table knows nothing of": (
-        cases("xxxx" + "." * 6, "." * 10),
-        cases("." * 10, "." * 10),
-        {},
-        "FAIL",
-    ),
-    "one of 20 rubrics always satisfied": (COLLAPSED, TWENTY, {}, "FAIL"),
-    "another model that misses 12 of 15 on 5 runs": (
-        runs_of(5, wrong=range(4)),
-        runs_of(5),
-        OTHER_MODEL,
-        "UNCLEAR",
-    ),
-    "one rubric of another model always satisfied": (COLLAPSED, TWENTY, OTHER_MODEL, "FAIL"),
-    "the same judge again misses 6 of 27": (LOST, SOUND, AGAIN, "FAIL"),
-}
-
-
-@pytest.mark.parametrize("name", ALSO_NEVER)
-def test_none_of_these_is_exit_0(name: str) -> None:
-    now, before, judge, word = ALSO_NEVER[name]
-    decision = decided(now, before, **judge)
-    assert (decision.word, decision.passed) == (word, False)
-
-
-def test_a_judge_that_asks_no_model_and_contradicts_itself_is_judged_as_any_other() -> None:
-    now, before = cases("x" * 3 + "1" + "." * 16, "." * 20), cases("." * 20, "." * 20)
-    assert decided(cases("xxx" + "." * 17, "." * 20), before, **NO_MODEL).word == "FAIL"
-    assert decided(now, before, **NO_MODEL).word == "UNCLEAR"
-
-
-def test_limits_do_not_hide_what_a_conftest_skips() -> None:
-    left_out = {result.case_id for result in LOST[:6]}
-    decision = decided(LOST[6:], None, LIMITED, left_out=left_out)
-    assert (decision.word, decision.passed) == ("UNCLEAR", False)
-
-
-def random_table(rng: random.Random) -> tuple[list[list[list[str]]], list[list[list[str]]]]:
-    """Letters before and now by rubric and class: one to three rubrics of 3 to 15 cases a class."""
+def random_table(rng: random.Random) -> tuple[list[str], list[str]]:
+    """Letters before and now: of one to three rubrics 3 to 15 violated cases, and satisfied ones
+    behind them.
+    """
     share, worse = rng.uniform(0, 0.3), rng.uniform(0, 0.4)
-    before, now = [], []
+
+    def drawn(letter: str) -> str:
+        return letter if rng.random() < 0.6 else "x" if rng.random() < worse else "."
+
+    before: list[str] = []
+    now = []
     for _ in range(rng.randint(1, 3)):
         sizes = [rng.randint(3, 15), rng.randint(3, 15)]
-        was = [["x" if rng.random() < share else "." for _ in range(size)] for size in sizes]
-        changed = [
-            [
-                letter if rng.random() < 0.6 else "x" if rng.random() < worse else "."
-                for letter in letters
-            ]
-            for letters in was
-        ]
-        before.append(was)
-        now.append(changed)
+        for size in sizes:
+            before.append("".join("x" if rng.random() < share else "." for _ in range(size)))
+        now += ["".join(map(drawn, letters)) for letters in before[-2:]]
     return before, now
 
 
-def word_of(
-    before: list[list[list[str]]], now: list[list[list[str]]], judge: dict[str, Any]
-) -> int:
+def word_of(before: list[str], now: list[str], judge: dict[str, Any]) -> int:
     """How good the word is."""
-    found = []
+    sides = []
     for letters in (before, now):
-        results = []
-        for number, (violated, satisfied) in enumerate(letters):
-            rubric = f"rubric-{number}"
-            results += cases("".join(violated), "".join(satisfied), rubric_id=rubric)
-        found.append(results)
-    return ("FAIL", "UNCLEAR", "PASS").index(decided(found[1], found[0], **judge).word)
+        of_rubric = enumerate(zip(letters[::2], letters[1::2], strict=True))
+        sides.append([one for n, pair in of_rubric for one in cases(*pair, rubric_id=f"r-{n}")])
+    return ("FAIL", "UNCLEAR", "PASS").index(decided(sides[1], sides[0], **judge).word)
 
 
 @pytest.mark.parametrize("judge", [{}, AGAIN], ids=["changed", "asked again"])
@@ -306,31 +232,20 @@ def test_one_more_mistake_never_makes_the_word_better_and_an_untouched_rubric_ne
     judge: dict[str, Any],
 ) -> None:
     rng = random.Random(5)
+    sound = ["." * 10] * 2
     better = worse = tables = 0
     for _ in range(60):
         before, now = random_table(rng)
         right = [
-            (rubric, of_class, place)
-            for rubric, classes in enumerate(now)
-            for of_class, letters in enumerate(classes)
-            for place, letter in enumerate(letters)
-            if letter == "."
+            (at, of) for of, word in enumerate(now) for at in range(len(word)) if word[at] == "."
         ]
         if not right:
             continue
         tables += 1
         word = word_of(before, now, judge)
-        sound = [["."] * 10, ["."] * 10]
-        worse += word_of([*before, sound], [*now, sound], judge) < word
-        rubric, of_class, place = rng.choice(right)
-        now[rubric][of_class][place] = "x"
+        worse += word_of([*before, *sound], [*now, *sound], judge) < word
+        at, of = rng.choice(right)
+        now[of] = f"{now[of][:at]}x{now[of][at + 1 :]}"
         better += word_of(before, now, judge) > word
     assert tables > 55
     assert (better, worse) == (0, 0)
-
-
-@pytest.mark.parametrize("name", ALWAYS)
-def test_each_of_these_is_pass(name: str) -> None:
-    now, before, held = ALWAYS[name]
-    decision = decided(now, before, {"max_drop": 0.05}, **held)
-    assert (decision.word, decision.passed) == ("PASS", True)
