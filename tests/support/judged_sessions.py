@@ -18,6 +18,7 @@ from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import coded
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
@@ -218,6 +219,20 @@ def session_of(
         nodes=nodes,
         commands={case_id: f"pytest '{node}'" for case_id, node in nodes.items()},
     )
+
+
+def hostile_session(text: str = HOSTILE) -> Session:
+    """A session whose names, reasons and prompts, and those of its baseline, are all one text."""
+    sides = []
+    for answer in (wrong_on("run-001"), right):
+        results = [make_result(make_spec("z"), "refused", detail=text)]
+        for judge in (f"a {text}", f"b {text}"):
+            results += judged(answer, runs=3, judge=judge, rubrics=("tone",))
+            results += derived(["json_layout"], judge=judge)
+        named = {"rubric_id": storable(text)[0], "reasoning": text}
+        sides.append([result_with(result, **named) for result in results])
+    judges = [judge_line(DIGEST, f"{text} now", judge=f"a {text}")]
+    return session_of(*sides, said_before=text, prompt_before=text, judges=judges)
 
 
 def rubric_of(result: CaseResult) -> Rubric:

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal, apply_single_edit
-from pytest_jrh.core.calls import Completion, ResponseT, StageModel
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import AgentRun, CaseSpec, Rubric
 from pytest_jrh.core.errors import NoVerdictCase, Unscored
 from pytest_jrh.engine.case import generate_case
 from pytest_jrh.engine.library import (
     Perturbation,
-    Pipeline,
     build_pipeline,
     generate_agent_perturbations,
 )
@@ -36,23 +35,17 @@ SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
 OTHER = Rubric("politeness", "Be polite.")
 RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
 RAND_PROMPTS: Mapping[str, str] = {
-    "planner": "Rubric {rubric_id}: {rubric_instructions}\n{assistant_transcript}\nReturn "
-    '{{"steps": []}}',
-    "editor": "Run {run_id}, message "
-    "{message_id}\n{rubric}\n{summary}\nRewrite:\n{original_message}",
+    "planner": 'For {rubric_id}: {rubric_instructions}\n{assistant_transcript}\n{{"steps": []}}',
+    "editor": "Run {run_id}, message {message_id}\n{rubric}\n{summary}\n{original_message}",
     "summary": '{chronological_log}\nReturn {{"summary": ""}}',
     "verifier": "{rubric_instruction}\n{summary}\n<transcript>{transcript}</transcript>",
 }
 
 
-def all_of(
-    complete: Any, runs: Sequence[AgentRun] = RUNS, made_by: Pipeline | None = None, **options: Any
-) -> list[Perturbation]:
+def all_of(complete: Any, runs: Sequence[AgentRun] = RUNS, **options: Any) -> list[Perturbation]:
     async def collect() -> list[Perturbation]:
         rubrics = options.pop("rubrics", (RUBRIC,))
-        work = generate_agent_perturbations(
-            runs, rubrics, made_by or pipeline(), complete, **options
-        )
+        work = generate_agent_perturbations(runs, rubrics, pipeline(), complete, **options)
         return [one async for one in work]
 
     return wait_for(collect())
@@ -70,9 +63,7 @@ def test_no_more_cases_at_once_than_allowed(concurrency: int) -> None:
     model = ScriptedModel()
     at_work = most = 0
 
-    async def counting(
-        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
-    ) -> Completion[ResponseT]:
+    async def counting(stage: StageModel, messages: Any, response_model: Any) -> Any:
         nonlocal at_work, most
         if stage.stage == "planner":
             at_work += 1
@@ -90,9 +81,7 @@ def test_no_more_cases_at_once_than_allowed(concurrency: int) -> None:
 def test_trouble_stops_the_work_and_leaves_no_task_behind() -> None:
     model = ScriptedModel()
 
-    async def failing(
-        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
-    ) -> Completion[ResponseT]:
+    async def failing(stage: StageModel, messages: Any, response_model: Any) -> Any:
         if stage.stage == "planner" and not model.asked("planner"):
             await model(stage, messages, response_model)
             raise Unscored("model_error", stage="planner", cause="down")
@@ -130,22 +119,19 @@ def test_prompt_files_of_rands_harness_work_end_to_end() -> None:
     assert outcome.confirmed
     stages = ("planner", "editor", "verifier")
     planner, editor, verifier = (model.only(stage).text for stage in stages)
-    assert 'Return {"steps": []}' in planner
-    assert "[4] m4: It is too late for order 17." in planner
-    assert "Run run-0, message m4" in editor
-    assert "Goal of this edit: The goal." in editor
-    assert "The summary." in editor
-    assert "The new text." in verifier
-    assert "Target score: 1" in planner
-    assert "Target score: 1" in editor
-    assert "0: ignores the policy\n1: mentions it\n2: follows it" in verifier
+    for text, shown in (
+        (planner, ['{"steps": []}', "[4] m4: It is too late for order 17.", "Target score: 1"]),
+        (editor, ["Run run-0, message m4", "Goal of this edit: The goal.", "The summary."]),
+        (editor, ["Target score: 1"]),
+        (verifier, ["The new text.", "0: ignores the policy\n1: mentions it\n2: follows it"]),
+    ):
+        assert [words for words in shown if words not in text] == []
     assert "Target" not in verifier
 
 
 def test_case_of_a_verifier_that_is_off_is_unverified() -> None:
-    unverified = pipeline(verifier=False)
-    case = wait_for(generate_case(unverified, ScriptedModel(), SPEC, RUN, RUBRIC, FAIL))
-    assert not case.verified
+    case = generate_case(pipeline(verifier=False), ScriptedModel(), SPEC, RUN, RUBRIC, FAIL)
+    assert not wait_for(case).verified
 
 
 def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
@@ -181,24 +167,19 @@ def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:
     prompt = "{rubric} {original_message} {goal} {ordinal_guidance}"
     perturbed(model, Goal("fail", 2), prompts={"editor": prompt})
     text = model.only("editor").text
-    assert text.count("The goal.") == 1
-    assert text.count("Target score: 2") == 1
+    assert (text.count("The goal."), text.count("Target score: 2")) == (1, 1)
 
 
-def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:
-    image = {"type": "image", "image": "data:image/png;base64,AAAA"}
-    content = [{"type": "reasoning", "reasoning": "r"}, {"type": "text", "text": "old"}, image]
-    turn: dict[str, Any] = {**MESSAGES[2], "content": content, "model": "m"}
-    messages = (MESSAGES[0], turn)
-    before = copy.deepcopy(messages)
-    edited, dropped = apply_single_edit(messages, 1, "new")
-    assert edited[1] == {**turn, "content": [{"type": "text", "text": "new"}, image]}
+def test_edit_changes_one_turn_and_leaves_the_messages_as_they_were() -> None:
+    before = copy.deepcopy(MESSAGES)
+    edited, dropped = apply_single_edit(MESSAGES, 2, "new")
+    assert edited[2] == {**MESSAGES[2], "content": [{"type": "text", "text": "new"}]}
     assert dropped == 1
-    assert edited[0] is messages[0]
-    assert messages == before
+    assert edited[0] is MESSAGES[0]
+    assert before == MESSAGES
 
 
-@pytest.mark.parametrize("index", [0, 1, 3, 7, 99, -1])
+@pytest.mark.parametrize("index", [1, 3, 7, -1])
 def test_index_that_is_no_assistant_turn_is_refused(index: int) -> None:
     with pytest.raises(ValueError, match="not an assistant turn"):
         apply_single_edit(MESSAGES, index, "new")

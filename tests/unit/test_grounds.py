@@ -23,15 +23,8 @@ from tests.support.made_cases import make_result, make_spec, make_suite, result_
 DIGESTS = [f"{number:064x}" for number in range(1000)]
 
 
-def result(number: int, *, right: bool = True, test: str = "agent_perturbation") -> CaseResult:
-    spec = make_spec(f"run-{number}", test=test)
-    natural = test == "labels"
-    return make_result(
-        spec,
-        "agree" if right else "disagree",
-        case_digest=DIGESTS[number],
-        labelled_by="people" if natural else None,
-    )
+def result(number: int, **changes: Any) -> CaseResult:
+    return make_result(make_spec(f"run-{number}"), case_digest=DIGESTS[number], **changes)
 
 
 def against(
@@ -43,44 +36,44 @@ def against(
     return judges[""], verifier
 
 
+def session(results: list[CaseResult], grounds: Grounds) -> Session:
+    return Session(results, grounds={"refunds": grounds})
+
+
 def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
-    return label_sentences(Session(results, grounds={results[0].spec.suite: grounds}))
+    return label_sentences(session(results, grounds))
 
 
 def labels(results: list[CaseResult], grounds: Grounds) -> str:
     """What the answer says of the labels."""
-    [line] = labels_line(Session(results, grounds={results[0].spec.suite: grounds}))
+    [line] = labels_line(session(results, grounds))
     return line.text
 
 
 def test_what_labels_rest_on_is_counted() -> None:
     results = [
         *(result(number) for number in range(5)),
-        result_with(result(5), labelled_by="unconfirmed"),
-        result_with(result(6), review="accepted"),
-        replace(result(7, test="labels"), labelled_by="program"),
+        result(5, labelled_by="unconfirmed"),
+        result(6, review="accepted"),
+        result(7, labelled_by="program"),
     ]
-    assert labels(results, Grounds(verifier="openai/gpt-4.1")) == (
-        "5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified"
-    )
+    said = "5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified"
+    assert labels(results, Grounds(verifier="openai/gpt-4.1")) == said
 
 
-def person(number: int, label: int | None, **more: Any) -> PersonLabel:
-    return PersonLabel(DIGESTS[number], "ann", label, blind=True, **more)
+def person(number: int, label: int | None, name: str = "ann", **more: Any) -> PersonLabel:
+    return PersonLabel(DIGESTS[number], name, label, **{"blind": True, **more})
 
 
-def rejected(number: int, expected: int = 1, **changes: Any) -> CaseResult:
+def rejected(number: int, **changes: Any) -> CaseResult:
     """A case that the verifier rejected: it says the other label."""
     spec = make_spec(f"run-{number}", **changes)
-    rejection = Rejection(DIGESTS[number], expected)
-    return result_with(make_result(spec, "no_case"), rejected=rejection)
+    return make_result(spec, "no_case", rejected=Rejection(DIGESTS[number], 1))
 
 
 def test_judge_and_verifier_are_held_against_people() -> None:
-    results = [
-        *(result(number) for number in range(100)),
-        *(rejected(200 + number) for number in range(4)),
-    ]
+    results = [result(number) for number in range(100)]
+    results += [rejected(200 + number) for number in range(4)]
     people = [person(number, int(number % 5 > 0)) for number in range(50)]
     people += [person(200 + number, int(number == 0)) for number in range(4)]
     grounds = Grounds(verifier="a/b", people=tuple(people))
@@ -97,12 +90,11 @@ def test_judge_and_verifier_are_held_against_people() -> None:
 
 
 def test_cases_of_which_people_give_no_label_are_counted() -> None:
-    results = [result(number, right=number >= 10) for number in range(100)]
+    results = [result(number) for number in range(100)]
     people = [person(number, 1) for number in range(45)]
     people += [person(number, None) for number in range(45, 49)]
     # Of several people one may tell, and two may disagree.
-    people += [person(49, 1), replace(person(49, 0), reviewer="bob")]
-    people.append(replace(person(44, None), reviewer="bob"))
+    people += [person(49, 1), person(49, 0, "bob"), person(44, None, "bob")]
     judge, _ = against(results, Grounds(people=tuple(people)))
     assert (judge.labelled, judge.unclear, judge.undecidable) == (45, 1, 4)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
@@ -111,9 +103,9 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
 
 
 def test_each_rubric_with_enough_labels_is_held_against_people_by_itself() -> None:
-    results = [result_with(result(number), rubric_id="one") for number in range(40)]
-    results += [result_with(result(100 + number), rubric_id="other") for number in range(10)]
-    results += [result_with(result(200), rubric_id="unlabelled")]
+    results = [result(number, rubric_id="one") for number in range(40)]
+    results += [result(100 + number, rubric_id="other") for number in range(10)]
+    results += [result(200, rubric_id="unlabelled")]
     rejection = rejected(300, rubric_id="other")
     people = [person(number, int(number % 5 > 0)) for number in range(40)]
     people += [person(100 + number, 1) for number in range(10)]
@@ -129,8 +121,8 @@ def test_each_rubric_with_enough_labels_is_held_against_people_by_itself() -> No
 
 
 def test_a_label_of_equal_cases_counts_once() -> None:
-    equal = [replace(result(number), case_digest=DIGESTS[0]) for number in range(14)]
-    results = [*equal, *(result(number) for number in range(20, 40))]
+    results = [replace(result(number), case_digest=DIGESTS[0]) for number in range(14)]
+    results += [result(number) for number in range(20, 40)]
     people = [person(0, 1), *(person(number, 1) for number in (20, 21, 22))]
     grounds = Grounds(verifier="a/b", people=tuple(people))
     assert labels(results, grounds) == "34 by a/b; people checked 4 (20 needed), none wrong"
@@ -141,28 +133,27 @@ def test_a_label_of_equal_cases_counts_once() -> None:
 
 
 def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
-    equal = [result_with(result(number), content="c" * 16) for number in range(3)]
-    other = [result_with(result(number), content=f"{number}" * 16) for number in range(4, 6)]
-    agreeing = Session([*equal, *other], grounds={"refunds": Grounds()})
+    equal = [result(number, content="c" * 16) for number in range(3)]
+    other = [result(number, content=f"{number}" * 16) for number in range(4, 6)]
+    agreeing = session([*equal, *other], Grounds())
     assert "contradicting" not in MarkdownReport().text(agreeing)
     odd = result_with(equal[2], label=0, outcome="disagree")
-    session = Session([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
+    contradicting = session([*equal[:2], odd, *other], Grounds())
     said = "3 cases with one rubric and text have contradicting labels (0 and 1)"
-    assert said in MarkdownReport().text(session)
-    assert said in " ".join(printed(session, 400))
+    assert said in MarkdownReport().text(contradicting)
+    assert said in " ".join(printed(contradicting, 400))
 
 
 def test_labels_that_are_not_blind_correct_nothing() -> None:
     results = [result(number) for number in range(100)]
-    people = tuple(replace(person(number, 1), blind=False) for number in range(50))
+    people = tuple(person(number, 1, blind=False) for number in range(50))
     [said] = sentences(results, Grounds(people=people))
     assert said.startswith("No judged case has a blind label of a person")
 
 
 def test_the_last_blind_label_of_each_reviewer_counts() -> None:
-    people = [person(1, 0), person(1, 1), replace(person(1, 0), reviewer="bob")]
-    people += [replace(person(1, 0), blind=False), person(2, None)]
-    assert Grounds(people=tuple(people)).blind_votes == {DIGESTS[1]: (1, 0)}
+    people = (person(1, 0), person(1, 1), person(1, 0, "bob"), person(1, 0, blind=False))
+    assert Grounds(people=(*people, person(2, None))).blind_votes == {DIGESTS[1]: (1, 0)}
 
 
 @pytest.mark.parametrize(
@@ -178,27 +169,23 @@ def test_one_model_has_the_names_of_those_who_serve_it(one: str, other: str, sam
     assert is_same(other, one) == same
 
 
-def write(folder: Path, *lines: object) -> Any:
+def read_lines(folder: Path, *lines: object) -> list[PersonLabel]:
     suite = make_suite(folder)
     path = labels_path(suite.tests[0].output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    return suite
+    return [*read_people(suite)]
 
 
 GOOD = {"case_digest": DIGESTS[1], "reviewer": "ann", "label": 1}
 
 
 def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
-    suite = write(
-        tmp_path,
-        {**GOOD, "blind": True, "time": "2026-01-01T00:00:00Z", "note": "clear"},
-        {**GOOD, "label": 0},
-        {**GOOD, "label": None, "case_id": "who reads it"},
-    )
-    labels = [(each.label, each.blind) for each in read_people(suite)]
-    assert labels == [(1, True), (0, False), (None, False)]
+    whole = {**GOOD, "blind": True, "time": "2026-01-01T00:00:00Z", "note": "clear"}
+    unclear = {**GOOD, "label": None, "case_id": "who reads it"}
+    read = read_lines(tmp_path, whole, {**GOOD, "label": 0}, unclear)
+    assert [(each.label, each.blind) for each in read] == [(1, True), (0, False), (None, False)]
 
 
 @pytest.mark.parametrize(
@@ -213,9 +200,8 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: object, said: str) -> None:
-    suite = write(tmp_path, GOOD, line)
     with pytest.raises(InputError) as raised:
-        read_people(suite)
+        read_lines(tmp_path, GOOD, line)
     key, _, mistake = said.rpartition(": ")
     first = str(raised.value).partition("\n")[0]
     assert f"labels.jsonl:2: {key}" in first

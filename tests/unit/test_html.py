@@ -6,7 +6,6 @@ import base64
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,46 +13,38 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import visible
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports import page as page_module
 from pytest_jrh.reports.page import HtmlReport
+from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import (
     HOSTILE,
     coin,
+    hostile_session,
     judged,
-    right,
     session_of,
     spooled,
     wrong_on,
 )
-from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
+from tests.support.made_cases import MESSAGES, result_with
 from tests.support.page_reader import Page, bodies, data_blocks, listed_cases, session_data
 
 
 def page_of(
-    folder: Path,
-    results: Sequence[CaseResult],
-    before: Iterable[CaseResult] | None = None,
-    messages: Any = MESSAGES,
-    limit: int = 30_000_000,
-    session: dict[str, Any] | None = None,
-    **rules: Any,
+    folder: Path, session: Session, messages: Any = MESSAGES, limit: int = 30_000_000
 ) -> Page:
-    made_results = [result for result in results if not result.spec.derived]
-    records = spooled(folder / "spool", made_results, lambda result: messages)
+    made = [result for result in session.results if not result.spec.derived]
+    records = spooled(folder / "spool", made, lambda result: messages)
     path = folder / "report.html"
-    made = replace(session_of(results, before, **rules), records=records, **(session or {}))
     report = HtmlReport()
     report.limit = limit
-    report.write(path, made)
+    report.write(path, replace(session, records=records))
     assert path.stat().st_size <= limit
     return Page.of(path.read_text("utf-8"))
 
 
 def test_policy_names_the_script_and_the_style_by_their_hashes(tmp_path: Path) -> None:
-    page = page_of(tmp_path, judged(right, runs=2))
+    page = page_of(tmp_path, Session(()))
     (policy,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
     rules = dict(rule.strip().split(" ", 1) for rule in policy.attributes["content"].split(";"))
     scripts = [script for script in page.all("script") if "type" not in script.attributes]
@@ -72,17 +63,9 @@ def test_script_writes_text_and_never_markup() -> None:
 
 
 def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
-    def described(text: str) -> list[CaseResult]:
-        results = judged(wrong_on("run-001"), runs=3, rubrics=("tone",), judge="j")
-        name = storable(text)[0]
-        named = []
-        for result in results:
-            named.append(result_with(result, rubric_id=name, judge=text, reasoning=text))
-        return [*named, make_result(make_spec("z"), "refused", detail=text, rubric_id=name)]
-
     messages = [{**message, "content": HOSTILE} for message in MESSAGES]
-    tame = page_of(tmp_path / "tame", described("tame"))
-    wild = page_of(tmp_path, described(HOSTILE), messages=messages)
+    tame = page_of(tmp_path / "tame", hostile_session("tame"))
+    wild = page_of(tmp_path, hostile_session(), messages)
     assert [one.tag for one in wild.elements] == [one.tag for one in tame.elements]
     for wild_element, tame_element in zip(wild.elements, tame.elements, strict=True):
         assert set(wild_element.attributes) == set(tame_element.attributes)
@@ -96,12 +79,11 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
 
 def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
     secret = "sk-0123456789abcdef-secret"
-    results = []
-    for result in judged(wrong_on("run-001"), runs=2):
-        results.append(result_with(result, reasoning=secret, rubric_id=f"r {secret}"))
+    said = {"reasoning": secret, "rubric_id": f"r {secret}"}
+    results = [result_with(result, **said) for result in judged(wrong_on("run-001"), runs=2)]
     messages = [{**message, "content": secret} for message in MESSAGES]
-    redactor = {"redactor": Redactor((secret,))}
-    page = page_of(tmp_path, results, messages=messages, session=redactor)
+    session = replace(session_of(results), redactor=Redactor((secret,)))
+    page = page_of(tmp_path, session, messages)
     assert secret not in (tmp_path / "report.html").read_text("utf-8")
     assert secret not in str(data_blocks(page))
     assert "[REDACTED]" in str(bodies(page))
@@ -110,11 +92,10 @@ def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_left_out_and_mistakes_are_kept(tmp_path: Path) -> None:
     noise = random.Random(1).randbytes(60_000).hex()
     messages = [*MESSAGES[:2], {**MESSAGES[2], "content": noise}, MESSAGES[3]]
-    results = judged(wrong_on("run-007"), runs=12, rubrics=("tone",))
-    whole = tmp_path / "whole"
-    page_of(whole, results, messages=messages)
-    limit = (whole / "report.html").stat().st_size * 2 // 3
-    page = page_of(tmp_path, results, messages=messages, limit=limit)
+    session = session_of(judged(wrong_on("run-007"), runs=12, rubrics=("tone",)))
+    page_of(tmp_path / "whole", session, messages)
+    limit = (tmp_path / "whole/report.html").stat().st_size * 2 // 3
+    page = page_of(tmp_path, session, messages, limit)
     cut = {key for key, body in bodies(page).items() if body.get("is_cut")}
     assert 6 < len(cut) < 18
     first, *_, last = listed_cases(page)
@@ -126,7 +107,7 @@ def test_a_large_table_lists_the_most_urgent_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_module, "_MOST_OF_TABLE", 10)
-    page = page_of(tmp_path, judged(coin(), runs=12), session={"is_table": True})
+    page = page_of(tmp_path, replace(session_of(judged(coin(), runs=12)), is_table=True))
     data = session_data(page)
     assert len(data["cases"]) == 10
     assert {row["kind"] for row in data["cases"]} <= {"missed", "false alarm"}

@@ -17,7 +17,7 @@ CLUSTER = st.integers(1, 15).flatmap(
 )
 
 
-@pytest.mark.parametrize(("right", "n"), [(9, 9), (0, 9), (8, 9), (27, 54), (999, 1_000), (1, 1)])
+@pytest.mark.parametrize(("right", "n"), [(0, 9), (8, 9), (999, 1_000), (1, 1)])
 def test_cases_of_runs_of_their_own_have_wilsons_interval(right: int, n: int) -> None:
     known = pytest.importorskip("statsmodels.stats.proportion")
     lower, upper = known.proportion_confint(right, n, method="wilson")
@@ -56,9 +56,7 @@ def test_kappa_of_independent_cases_has_the_variance_of_the_textbook() -> None:
     """Fleiss, Cohen and Everitt 1969, Psychol Bull 72:323-327, by statsmodels."""
     known = pytest.importorskip("statsmodels.stats.inter_rater")
     table = np.array([[400, 60], [40, 300]])
-    pairs = [
-        (row, column) for row in (0, 1) for column in (0, 1) for _ in range(table[row, column])
-    ]
+    pairs = [place for place, count in np.ndenumerate(table) for _ in range(count)]
     lower, upper = ends(kappa_of([[pair] for pair in pairs]))
     found = known.cohens_kappa(table)
     assert kappa_of([pairs]).value == pytest.approx(found.kappa)

@@ -19,7 +19,7 @@ from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.labels import Joiner, LabelRow
-from pytest_jrh.sources import Joined, open_sources
+from pytest_jrh.sources import open_sources
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
@@ -35,8 +35,22 @@ def opened(*paths: Path) -> Source:
     return open_sources(paths)
 
 
-def keys(source: Source) -> list[tuple[str, int, str | None]]:
-    return [(run.run_id, run.epoch, run.cluster) for run in source.summaries()]
+def names(source: Source) -> list[str]:
+    return [run.run_id for run in source.summaries()]
+
+
+def clusters(source: Source) -> list[str | None]:
+    return [run.cluster for run in source.summaries()]
+
+
+def text_of(source: Source, name: str) -> str:
+    """The first message of a run."""
+    return message_text(source.read(name, 1)[0].messages[0])
+
+
+def write(path: Path, value: object) -> Path:
+    path.write_text(json.dumps(value))
+    return path
 
 
 def write_lines(path: Path, *ids: Any) -> Path:
@@ -55,29 +69,27 @@ def test_a_folder_is_all_transcripts_below_it_in_order(tmp_path: Path) -> None:
     write_lines(tmp_path / ".hidden.jsonl", "x")
     write_lines(tmp_path / ".git" / "x.jsonl", "x")
     (tmp_path / "notes.txt").write_text("x")
-    (tmp_path / "rubrics.json").write_text('[{"id": "r", "instructions": "Be kind."}]')
-    (tmp_path / "package.json").write_text('{"name": "x"}')
+    write(tmp_path / "rubrics.json", [{"id": "r", "instructions": "Be kind."}])
+    write(tmp_path / "package.json", {"name": "x"})
     source = opened(tmp_path)
-    assert isinstance(source, Joined)
-    assert [name for name, _, _ in keys(source)] == ["a", "b", "c"]
-    assert source.read("a", 1)[0].messages[0]["content"] == "From runs.jsonl."
-    assert source.notices() == (
-        f"{tmp_path.name}: left out 2 files without transcripts: package.json, rubrics.json",
-    )
+    assert names(source) == ["a", "b", "c"]
+    assert text_of(source, "a") == "From runs.jsonl."
+    [notice] = source.notices()
+    assert notice.endswith(": left out 2 files without transcripts: package.json, rubrics.json")
 
 
 def test_a_folder_has_one_conversation_a_file(tmp_path: Path) -> None:
     turns = [{"role": "user", "content": 'Say {"messages": [.'}]
-    (tmp_path / "a.json").write_text(json.dumps({"score": [1], "messages": turns}))
-    (tmp_path / "b.json").write_text(json.dumps({"id": "7", "messages": turns}))
-    (tmp_path / "c.json").write_text(json.dumps({"request": {"messages": turns}, "id": "c"}))
-    (tmp_path / "list.json").write_text(json.dumps({"runs": [{"messages": turns}]}))
-    (tmp_path / "text.json").write_text(json.dumps({"text": '"messages": [{"role": '}))
+    write(tmp_path / "a.json", {"score": [1], "messages": turns})
+    write(tmp_path / "b.json", {"id": "7", "messages": turns})
+    write(tmp_path / "c.json", {"request": {"messages": turns}, "id": "c"})
+    write(tmp_path / "list.json", {"runs": [{"messages": turns}]})
+    write(tmp_path / "text.json", {"text": '"messages": [{"role": '})
     source = opened(tmp_path)
-    assert keys(source) == [("a", 1, None), ("7", 1, None), ("c", 1, None)]
-    assert source.read("a", 1)[0].messages[0]["content"] == turns[0]["content"]
+    assert (names(source), clusters(source)) == (["a", "7", "c"], [None] * 3)
+    assert text_of(source, "a") == turns[0]["content"]
     assert "left out 2 files" in source.notices()[0]
-    assert keys(opened(tmp_path / "a.json")) == [("a", 1, None)]
+    assert names(opened(tmp_path / "a.json")) == ["a"]
     with pytest.raises(InputError, match=r"one with `messages`"):
         opened(tmp_path / "list.json").summaries()
 
@@ -101,11 +113,10 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     killed(folder / "killed.eval")
     (folder / "cut.eval").write_bytes((tmp_path / "whole.eval").read_bytes()[:-40])
     (folder / "cut.json").write_text('[{"id": "c", "messages": [{"role": "user", "con')
-    (folder / "empty.jsonl").write_text("")
-    (folder / "empty.json").write_text("")
+    for name in ("empty.jsonl", "empty.json"):
+        (folder / name).touch()
     source = opened(tmp_path)
-    assert [name for name, _, _ in keys(source)] == ["b", "a"]
-    assert source.read("a", 1)[0].messages
+    assert names(source) == ["b", "a"]
     assert [run.key for run in source.fields()] == [("b", 1), ("a", 1)]
     not_one, unusable = source.notices()
     assert not_one.endswith("1 file without transcripts: bad/empty.json")
@@ -124,7 +135,7 @@ def test_a_link_that_leads_nowhere_is_a_log_that_is_missing(tmp_path: Path, targ
     (tmp_path / "link.jsonl").symlink_to(target)
     (tmp_path / "link.json").symlink_to(target)
     source = opened(tmp_path)
-    assert [name for name, _, _ in keys(source)] == ["a"]
+    assert names(source) == ["a"]
     not_one, unusable = source.notices()
     assert not_one.endswith("1 file without transcripts: link.json")
     assert unusable.startswith("left out 1 file that cannot be used: link.jsonl: ")
@@ -134,7 +145,7 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     audio = {"type": "audio", "audio": "QUJD", "format": "mp3"}
     write_log(tmp_path / "a.eval", [sample("1", messages=[user([audio, audio])])])
     turn = {"role": "user", "content": "Hi.", "speaker": "bob"}
-    (tmp_path / "b.json").write_text(json.dumps({"id": "2", "messages": [turn]}))
+    write(tmp_path / "b.json", {"id": "2", "messages": [turn]})
     source = opened(tmp_path)
     assert source.notices() == ()
     for name in ("1", "2", "1"):
@@ -154,39 +165,30 @@ def test_one_conversation_in_an_object_is_read_whatever_its_messages_are_called(
         turns = {name: turns}
     # Longer than what is looked at of other files.
     tools = [{"name": "f", "description": "x" * 70_000}]
-    file = tmp_path / "one.json"
-    file.write_text(json.dumps({"task_id": 7, "tools": tools, **turns}))
-    found = sources.format_of([file])
-    source = open_sources([file], input_format=found)
-    assert keys(source) == [("7", 1, None)]
-    assert source.read("7", 1)[0].messages[0]["role"] == "user"
+    file = write(tmp_path / "one.json", {"task_id": 7, "tools": tools, **turns})
+    source = open_sources([file], input_format=sources.format_of([file]))
+    assert names(source) == ["7"]
+    assert text_of(source, "7") == "Hi."
 
 
 def test_a_link_in_a_circle_is_not_followed_and_a_file_counts_once(tmp_path: Path) -> None:
     write_lines(tmp_path / "runs.jsonl", "a", "b")
     (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "runs.jsonl")
-    assert len(keys(opened(tmp_path, tmp_path / "runs.jsonl"))) == 2
+    assert names(opened(tmp_path, tmp_path / "runs.jsonl")) == ["a", "b"]
     assert matching(tmp_path, "**/*.jsonl") == (tmp_path / "link.jsonl", tmp_path / "runs.jsonl")
 
 
-def test_equal_ids_of_a_second_file_are_followed_by_its_name_and_that_is_said(
-    tmp_path: Path,
-) -> None:
+def test_equal_ids_of_a_second_file_are_followed_by_its_name(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "gpt.jsonl", 1, 2, "own")
     two = write_lines(tmp_path / "claude.jsonl", 1, 2)
     source = opened(one, two)
-    assert keys(source) == [
-        ("1", 1, "1"),
-        ("2", 1, "2"),
-        ("own", 1, None),
-        ("1@claude", 1, "1"),
-        ("2@claude", 1, "2"),
-    ]
+    assert names(source) == ["1", "2", "own", "1@claude", "2@claude"]
+    assert clusters(source) == ["1", "2", None, "1", "2"]
     run, _ = source.read("1@claude", 1)
     assert (run.run_id, run.sample_id) == ("1@claude", 1)
-    assert run.messages[0]["content"] == "From claude.jsonl."
-    assert source.read("1", 1)[0].messages[0]["content"] == "From gpt.jsonl."
+    assert text_of(source, "1@claude") == "From claude.jsonl."
+    assert text_of(source, "1") == "From gpt.jsonl."
     assert source.notices() == (
         "2 ids of cases in more than one file; they stay as they are in the first one, and have "
         "the file's name behind them in newer ones, such as 1@claude",
@@ -194,41 +196,32 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name_and_that_is_said(
 
 
 def log_of(path: Path, created: str | None, *samples: Any) -> Path:
-    log = json.loads(write_log(path.with_suffix(".json"), list(samples)).read_bytes())
+    log = json.loads(write_log(path, list(samples)).read_bytes())
     log["eval"] |= {"created": created}
-    path.write_text(json.dumps(log), "utf-8")
-    return path
+    return write(path, log)
 
 
 def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
-    names = [("may/runs", (1, 2)), ("may/other", (2, 3)), ("june/other", (3,)), ("june/runs", (1,))]
-    files = [write_lines(tmp_path / f"{name}.jsonl", *ids) for name, ids in names]
-    runs = [name for name, _, _ in keys(opened(*files))]
-    assert runs == ["1", "2", "2@other", "3", "3@june/other.jsonl", "1@june/runs.jsonl"]
-    for number in range(2, len(files)):
-        before = [name for name, _, _ in keys(opened(*files[:number]))]
-        assert before == runs[: len(before)]
+    ids = {"may/runs": (1, 2), "may/other": (2, 3), "june/other": (3,), "june/runs": (1,)}
+    files = [write_lines(tmp_path / f"{name}.jsonl", *ids[name]) for name in ids]
+    runs = ["1", "2", "2@other", "3", "3@june/other.jsonl", "1@june/runs.jsonl"]
+    for number, of_them in ((2, 4), (3, 5), (4, 6)):
+        assert names(opened(*files[:number])) == runs[:of_them]
 
 
 def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_path: Path) -> None:
     """A file that is added before the labelled one takes its ids."""
     labelled = write_lines(tmp_path / "b.jsonl", 1, 2)
     source = opened(write_lines(tmp_path / "a.jsonl", 1), labelled)
-    joiner = Joiner(
-        source.summaries(),
-        {"kind": Rubric("kind", "Be kind.")},
-        aliases=source.aliases(),
-        unclear=source.unclear_names(),
-    )
-    rows = [
-        LabelRow(name, label=1, line=line) for line, name in enumerate(("1", "1@a", "1@b", "2"), 2)
-    ]
+    rubrics = {"kind": Rubric("kind", "Be kind.")}
+    unclear = source.unclear_names()
+    joiner = Joiner(source.summaries(), rubrics, aliases=source.aliases(), unclear=unclear)
+    named = enumerate(("1", "1@a", "1@b", "2"), 2)
+    rows = [LabelRow(name, label=1, line=line) for line, name in named]
     labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
-    assert [str(problem) for problem in labels.problems] == [
-        'labels:2: run_id: got "1", which is not the name of one case\n'
-        "    name the case that is meant: 1@a, 1@b"
-    ]
+    said = 'labels:2: run_id: got "1", which is not the name of one case\n    name the case that is'
+    assert [*map(str, labels.problems)] == [f"{said} meant: 1@a, 1@b"]
 
 
 @pytest.mark.parametrize(
@@ -245,26 +238,24 @@ def test_the_file_that_was_begun_first_keeps_its_ids_and_else_an_id_is_unclear(
 ) -> None:
     files = [log_of(tmp_path / f"{n}.json", time, sample(1)) for n, time in enumerate(times)]
     source = opened(*files)
-    names = {f"1@{number}" for number in range(3) if number != first}
-    assert {run.run_id for run in source.summaries()} == {"1", *names}
+    others = {f"1@{number}" for number in range(3) if number != first}
+    assert {*names(source)} == {"1", *others}
     assert list(source.unclear_names()) == ([] if is_clear else ["1"])
 
 
 def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_path: Path) -> None:
-    paths = [f"{month}/{name}.jsonl" for month in ("june", "may") for name in ("other", "runs")]
+    paths = [f"{month}/{name}.jsonl" for name in ("other", "runs") for month in ("june", "may")]
     source = opened(*(write_lines(tmp_path / path, 1) for path in paths))
-    assert source.unclear_names() == {
-        "1": tuple(f"1@{path}" for path in paths),
-        "1@other": ("1@june/other.jsonl", "1@may/other.jsonl"),
-        "1@runs": ("1@june/runs.jsonl", "1@may/runs.jsonl"),
-    }
+    june, may, june_runs, may_runs = (f"1@{path}" for path in paths)
+    unclear = {"1": (june, may, june_runs, may_runs), "1@other": (june, may)}
+    assert source.unclear_names() == {**unclear, "1@runs": (june_runs, may_runs)}
 
 
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
     with pytest.raises(InputError, match="has a case that would be called 1@b"):
-        keys(opened(one, two))
+        opened(one, two).summaries()
 
 
 def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +263,7 @@ def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyP
     logs = [write_log(tmp_path / f"{n}.eval", [sample(n)]) for n in range(3)]
     closed: list[Path] = []
     monkeypatch.setattr(EvalLog, "close", lambda self: closed.append(self.path))
-    assert [name for name, _, _ in keys(opened(*logs))] == ["0", "1", "2"]
+    assert names(opened(*logs)) == ["0", "1", "2"]
     assert closed == [logs[0]]
 
 
@@ -280,26 +271,20 @@ def test_a_folder_with_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pytest_jrh.sources.MOST_FILES", 2)
-    for n in range(3):
-        write_lines(tmp_path / f"{n}.jsonl", n)
+    for name in "abc":
+        (tmp_path / f"{name}.jsonl").touch()
     with pytest.raises(InputError, match="holds more than 2 files"):
         opened(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        ("logs/**/*.jsonl", ["logs/a.jsonl", "logs/b.jsonl", "logs/more/c.jsonl"]),
-        (["logs/b.jsonl", "logs/a.jsonl"], ["logs/b.jsonl", "logs/a.jsonl"]),
-    ],
+    ("given", "found"), [("**/*.jsonl", "a b more/c"), (["b.jsonl", "a.jsonl"], "b a")]
 )
-def test_the_config_names_files_folders_globs_and_lists(
-    folder: Folder, given: Any, found: list[str]
-) -> None:
+def test_the_config_names_globs_and_lists(folder: Folder, given: Any, found: str) -> None:
     for name in ("a.jsonl", "b.jsonl", "more/c.jsonl", "more/.d.jsonl"):
-        write_lines(folder.root / "logs" / name, name)
+        write_lines(folder.root / name, name)
     suite = folder.load(changed(f"{AGENT}.input_log_path", given))
-    assert suite.logs == tuple(folder.root / name for name in found)
+    assert suite.logs == tuple(folder.root / f"{name}.jsonl" for name in found.split())
 
 
 @pytest.mark.parametrize(
@@ -319,16 +304,12 @@ def test_cluster_key_holds_over_all_files_and_before_their_own_clusters(tmp_path
     turns = [{"role": "assistant", "content": "Hi."}]
     for name in ("a", "b"):
         value = {"id": 1, "messages": turns, "cluster": "own", "metadata": {"task": f"t-{name}"}}
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps(value))
+        write(tmp_path / f"{name}.jsonl", value)
     write_log(tmp_path / "c.eval", [sample(2, metadata={"task": "t-a"})])
     source = opened(tmp_path)
-    assert [run.cluster for run in source.summaries()] == ["own", "own", None]
-    runs = with_clusters(source, "task")
-    assert [(run.run_id, run.cluster) for run in runs] == [
-        ("1", "t-a"),
-        ("1@b", "t-b"),
-        ("2", "t-a"),
-    ]
+    assert clusters(source) == ["own", "own", None]
+    named = {run.run_id: run.cluster for run in with_clusters(source, "task")}
+    assert named == {"1": "t-a", "1@b": "t-b", "2": "t-a"}
 
 
 def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> None:
@@ -339,8 +320,8 @@ def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> N
     source = opened(tmp_path)
     found = {run.key: run.scores for run in source.fields() if run.scores}
     assert found == {("1", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
-    names = {"1@a": ("1", None), "1@b": ("1@b", None)}
-    assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1), **names}
+    of_files = {"1@a": ("1", None), "1@b": ("1@b", None)}
+    assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1), **of_files}
 
 
 def chat(*texts: str) -> list[dict[str, str]]:
@@ -352,20 +333,16 @@ def chat(*texts: str) -> list[dict[str, str]]:
 def request(*texts: str, **fields: Any) -> dict[str, Any]:
     """A line of a proxy's log, whose answer is written otherwise than the next request has it."""
     *asked, answer = chat(*texts)
-    response: dict[str, Any] = {
-        "choices": [{"message": {**answer, "refusal": None, "annotations": []}}]
-    }
-    return {**fields, "request": {"messages": asked}, "response": response}
+    message = {**answer, "refusal": None, "annotations": []}
+    choices = [{"message": message}]
+    return {**fields, "request": {"messages": asked}, "response": {"choices": choices}}
 
 
 def as_blocks(*texts: str) -> dict[str, Any]:
     """A line of a log of Anthropic's API; each request has another system prompt."""
     *asked, answer = chat(*texts)
-    thought = {"type": "thinking", "thinking": "Hm."}
-    said: dict[str, Any] = {
-        **answer,
-        "content": [thought, {"type": "text", "text": answer["content"]}],
-    }
+    parts = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": answer["content"]}]
+    said = {**answer, "content": parts}
     last = {"type": "text", "text": asked[-1]["content"], "cache_control": {"type": "ephemeral"}}
     turns: list[Any] = [*asked[:-1], {**asked[-1], "content": [last]}]
     return {"request": {"system": f"It is {len(asked)}.", "messages": turns}, "response": said}
@@ -375,7 +352,11 @@ def plain(*texts: str, **fields: Any) -> dict[str, Any]:
     return {**fields, "messages": chat(*texts)}
 
 
-ONE, TWO, THREE = ("a", "b"), ("a", "b", "c", "d"), ("a", "b", "c", "d", "e", "f")
+def as_lines(lines: list[Any]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+ONE, TWO, THREE, OTHER = "ab", "abcd", "abcdef", "xy"
 
 
 @pytest.mark.parametrize(
@@ -387,83 +368,57 @@ ONE, TWO, THREE = ("a", "b"), ("a", "b", "c", "d"), ("a", "b", "c", "d", "e", "f
         ([[as_blocks(*ONE), as_blocks(*TWO)]], [TWO], 0),
         ([[request(*ONE), request(*ONE), request(*TWO), request(*TWO)]], [TWO], 0),
         # Of two conversations that begin with one question.
-        (
-            [[request(*ONE), request("a", "x"), request("a", "x", "c", "y"), request(*TWO)]],
-            [("a", "x", "c", "y"), TWO],
-            0,
-        ),
+        ([[request(*t) for t in (ONE, "ax", "axcy", TWO)]], ["axcy", TWO], 0),
         # A question that was edited, and an answer that was made again.
-        (
-            [[request(*ONE), request(*TWO), request("a", "b", "x", "y")]],
-            [TWO, ("a", "b", "x", "y")],
-            2,
-        ),
-        (
-            [[request(*ONE), request(*TWO), request("a", "b", "c", "y")]],
-            [TWO, ("a", "b", "c", "y")],
-            2,
-        ),
+        ([[request(*t) for t in (ONE, TWO, "abxy")]], [TWO, "abxy"], 2),
+        ([[request(*t) for t in (ONE, TWO, "abcy")]], [TWO, "abcy"], 2),
         # What has names of its own is kept.
-        (
-            [[plain(*ONE, id=1), plain(*TWO, id=2), plain("a", "x", id=3)]],
-            [ONE, TWO, ("a", "x")],
-            2,
-        ),
+        ([[plain(*ONE, id=1), plain(*TWO, id=2), plain(*"ax", id=3)]], [ONE, TWO, "ax"], 2),
         ([[plain(*ONE, id=1), plain(*ONE, id=2)]], [ONE, ONE], 2),
         # A backup, older or of today.
-        (
-            [
-                [plain(*TWO, id=1), plain("x", "y", id=2)],
-                [plain(*ONE, id=1), plain("x", "y", id=2)],
-            ],
-            [TWO, ("x", "y")],
-            0,
-        ),
+        ([[plain(*t, id=1), plain(*OTHER, id=2)] for t in (TWO, ONE)], [TWO, OTHER], 0),
         ([[plain(*ONE)], [plain(*ONE)]], [ONE], 0),
         ([[plain(*ONE, id=1, metadata={"model": name})] for name in ("m", "n")], [ONE, ONE], 2),
     ],
 )
 def test_a_run_counts_once(
-    tmp_path: Path, files: list[list[Any]], runs: list[tuple[str, ...]], in_clusters: int
+    tmp_path: Path, files: list[list[Any]], runs: list[str], in_clusters: int
 ) -> None:
+    """Each turn is a letter."""
     for number, lines in enumerate(files):
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (tmp_path / f"{number}.jsonl").write_text(text)
+        (tmp_path / f"{number}.jsonl").write_text(as_lines(lines))
     source = opened(tmp_path)
     found = []
-    for name, epoch, _ in keys(source):
-        said = source.read(name, epoch)[0].messages
-        found.append(tuple(message_text(part) for part in said if part["role"] != "system"))
+    for name in names(source):
+        said = source.read(name, 1)[0].messages
+        found.append("".join(message_text(part) for part in said if part["role"] != "system"))
     assert found == runs
-    clusters = [cluster for _, _, cluster in keys(source) if cluster]
-    assert (len(clusters), len(set(clusters))) == (in_clusters, min(in_clusters, 1))
+    shared = [cluster for cluster in clusters(source) if cluster]
+    assert (len(shared), len(set(shared))) == (in_clusters, min(in_clusters, 1))
     is_less = sum(map(len, files)) > len(runs)
     assert any("left out" in notice for notice in source.notices()) == is_less
 
 
 def test_a_label_of_a_request_that_is_no_run_names_the_run(tmp_path: Path) -> None:
-    lines = [request(*ONE, id="x"), request(*TWO, id="y")]
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    lines = as_lines([request(*ONE, id="x"), request(*TWO, id="y")])
+    (tmp_path / "log.jsonl").write_text(lines)
     source = opened(tmp_path)
     assert source.unclear_names()["x"] == ("y",)
-    assert source.notices() == (
-        "1 case left out, since another one has all that is in it: x (log)",
-    )
+    said = "1 case left out, since another one has all that is in it: x (log)"
+    assert source.notices() == (said,)
 
 
 def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path: Path) -> None:
-    ended, died = sample(1, uuid="u-1"), sample(2, uuid="u-2", error="died")
-    write_log(tmp_path / "a.eval", [ended, died])
-    write_log(tmp_path / "b.eval", [ended, sample(2, uuid="u-2"), sample(3, uuid="u-3")])
-    write_log(tmp_path / "b.json", [ended, sample(2, uuid="u-2"), sample(3, uuid="u-3")])
+    ended = [sample(number, uuid=f"u-{number}") for number in (1, 2, 3)]
+    write_log(tmp_path / "a.eval", [ended[0], sample(2, uuid="u-2", error="died")])
+    write_log(tmp_path / "b.eval", ended)
+    write_log(tmp_path / "b.json", ended)
     write_log(tmp_path / "other.eval", [sample(1, uuid="u-4")])
     source = opened(tmp_path)
-    assert [name for name, _, _ in keys(source)] == ["1", "2", "3", "1@other"]
+    assert names(source) == ["1", "2", "3", "1@other"]
     named = {name: key for name, key in source.aliases().items() if name.startswith("u-")}
     assert named == {f"u-{n}": (str(n), 1) for n in (1, 2, 3)} | {"u-4": ("1@other", 1)}
-    assert source.notices()[0].startswith(
-        "5 cases left out, since another one has all that is in it"
-    )
+    assert source.notices()[0].startswith("5 cases left out, since another one has all that is")
     assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}
 
 
@@ -495,19 +450,19 @@ def _archive(*names: str) -> bytes:
 def test_what_is_no_text_is_called_what_it_is(
     tmp_path: Path, name: str, content: bytes, said: str
 ) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as refused:
-        open_sources([tmp_path / name]).summaries()
-    assert said in str(refused.value)
-    with pytest.raises(InputError) as refused:
-        read_text(tmp_path / name, name)
-    assert said in str(refused.value)
+    path = tmp_path / name
+    path.write_bytes(content)
+    for read in (lambda: opened(path).summaries(), lambda: read_text(path, name)):
+        with pytest.raises(InputError) as refused:
+            read()
+        assert said in str(refused.value)
 
 
 def test_a_table_is_not_called_a_damaged_log(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("id,answer\n1,yes\n", encoding="utf-8")
+    path = tmp_path / "rows.csv"
+    path.write_text("id,answer\n1,yes\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"pytest_jrh label .*rows\.csv"):
-        open_sources([tmp_path / "rows.csv"]).summaries()
+        opened(path).summaries()
     # A column may be called as the file of a tool begins.
-    (tmp_path / "rows.csv").write_text("PAR1,ARROW1\n1,2\n", encoding="utf-8")
-    assert read_text(tmp_path / "rows.csv", "rows.csv")
+    path.write_text("PAR1,ARROW1\n1,2\n", encoding="utf-8")
+    assert read_text(path, "rows.csv") == "PAR1,ARROW1\n1,2\n"

@@ -18,6 +18,7 @@ from tests.support.judged_sessions import (
     always,
     coin,
     judged,
+    panel,
     result_of,
     right,
     session_of,
@@ -35,8 +36,7 @@ def check_report(
     names = dict.fromkeys(result.judge for result in results) or [""]
     judges = tuple(replace(suite.judges[0], name=name or None) for name in names)
     suite = replace(suite, judges=judges)
-    session = session_of(results, before)
-    ran = len(results)
+    session, ran = session_of(results, before), len(results)
     for name in names:
         report = judge_report(suite, name, session)
         assert (report["panel"] is None) == (len(names) == 1)
@@ -51,10 +51,7 @@ def check_report(
         pytest.param([], id="nothing"),
         pytest.param([make_result(outcome="model_error")], id="no verdict"),
         pytest.param(judged(right), id="all right"),
-        pytest.param(
-            [*judged(right, judge="a"), *judged(coin(), judge="b"), *judged(always(0), judge="c")],
-            id="panel",
-        ),
+        pytest.param(panel({"a": right, "b": coin(), "c": always(0)}), id="panel"),
     ],
 )
 def test_report_fits_its_schema(tmp_path: Path, results: list[CaseResult]) -> None:

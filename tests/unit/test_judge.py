@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -45,33 +46,23 @@ def case(*, target: int | None = None, edited: bool = True) -> Case:
     )
 
 
-def judged(
-    complete: Complete,
-    of: Case,
-    *,
-    instruction: str = "",
-    show_reasoning: bool = False,
-    prompt: str | None = None,
-) -> Verdict:
+def judged(complete: Complete, of: Case, *, prompt: str | None = None, **settings: Any) -> Verdict:
     asked = stage("judge", complete, mode=of.scale.name, prompt=prompt)
-    return verdict_of(asked, of, instruction=instruction, show_reasoning=show_reasoning)
+    return verdict_of(asked, of, **settings)
+
+
+def asked_about(of: Case, **settings: Any) -> str:
+    """What a judge is asked about a case."""
+    model = ScriptedModel()
+    judged(model, of, **settings)
+    return model.only("judge").text
 
 
 @pytest.mark.parametrize("target", [None, 0, 2])
 def test_judge_sees_nothing_of_how_the_case_was_made(target: int | None) -> None:
-    model = ScriptedModel()
-    judged(model, case(target=target))
-    text = model.only("judge").text
-    for secret in (
-        SECRET,
-        "agent_perturbation",
-        "agent_positives",
-        "edited)",
-        "the-suite",
-        "secret thought",
-    ):
-        assert secret not in text
-    assert "reasoning\n" not in text
+    text = asked_about(case(target=target))
+    hidden = [SECRET, "agent_perturbation", "agent_positives", "edited)", "the-suite", "secret"]
+    assert [words for words in [*hidden, "reasoning\n"] if words in text] == []
 
 
 def test_a_judge_is_asked_alike_whatever_the_target_and_whether_a_turn_was_edited() -> None:
@@ -82,40 +73,25 @@ def test_a_judge_is_asked_alike_whatever_the_target_and_whether_a_turn_was_edite
     assert first == second
 
 
-def test_judge_sees_reasoning_only_where_asked_to() -> None:
-    model = ScriptedModel()
-    judged(model, case(), show_reasoning=True)
-    assert "[2] assistant reasoning\n  secret thought" in model.only("judge").text
+def test_judge_sees_reasoning_and_the_owners_instruction_where_asked_to() -> None:
+    text = asked_about(case(), show_reasoning=True, instruction="Mind the dates.")
+    assert "[2] assistant reasoning\n  secret thought" in text
+    assert "Mind the dates." in text
 
 
-def test_owners_instruction_reaches_the_judge() -> None:
-    model = ScriptedModel()
-    judged(model, case(), instruction="Mind the dates.")
-    assert "Mind the dates." in model.only("judge").text
-
-
-def test_prompt_of_rands_harness_gets_scale_and_its_ends() -> None:
-    model = ScriptedModel()
-    judged(
-        model,
-        case(target=2),
-        prompt="{rubric}\n{score_levels_table}\n{lowest_score} to {highest_score}\n{transcript}",
-    )
-    text = model.only("judge").text
+def test_a_prompt_of_rands_harness_gets_the_scale_once() -> None:
+    places = "{rubric}\n{score_levels_table}\n{lowest_score} to {highest_score}\n{transcript}"
+    text = asked_about(case(target=2), prompt=places)
     assert "0 to 2" in text
     assert text.count("1: mentions it") == 1
+    # Without a place of its own it stands with the rubric.
+    text = asked_about(case(target=2), prompt="{rubric}\n{transcript}")
+    assert "0: ignores the policy\n1: mentions it\n2: follows it" in text
 
 
-def test_prompt_without_a_place_for_the_scale_gets_it_with_the_rubric() -> None:
-    model = ScriptedModel()
-    judged(model, case(target=2), prompt="{rubric}\n{transcript}")
-    assert "0: ignores the policy\n1: mentions it\n2: follows it" in model.only("judge").text
-
-
-@pytest.mark.parametrize("reasoning", ["", " \n\t"])
-def test_an_empty_reasoning_is_one(reasoning: str) -> None:
+def test_an_empty_reasoning_is_one() -> None:
     # As the schema that providers enforce has it, and RAND's; small models answer so.
-    model = ScriptedModel(judge={"score": 0, "reasoning": reasoning})
+    model = ScriptedModel(judge={"score": 0, "reasoning": " \n\t"})
     assert judged(model, case()) == Verdict(0, "")
     assert len(model.asked("judge")) == 1
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import pytest
@@ -31,12 +31,15 @@ from tests.support.label_session import labelling_session, let_in
 from tests.support.sessions import as_text
 from tests.support.tool_results import Said, deepeval, langfuse, mlflow, promptfoo
 
+Capsys: TypeAlias = pytest.CaptureFixture[str]
 POLITE = ("--rubric", "polite: The answer is polite.")
 SAID: Sequence[Said] = [(True, None)]
 ASKED = "input: question 0 output: answer 0"
 SHOWN = "user: Hello? assistant: Yes."
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 RUN = as_text([{"id": "a", "messages": TURNS}])
+BARE = "id,text\na,b\n"
+NAMED = "id,rubric,text\na,polite,b\na,short,b\n"
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +54,18 @@ def write(name: str, text: str) -> str:
 
 def table(number: int) -> str:
     """A table of cases, each with a verdict; every second is violated."""
-    rows = ["id,question,answer,verdict"]
-    rows += [f"c{place},question {place},answer {place},{place % 2}" for place in range(number)]
-    return write("cases.csv", "\n".join(rows))
+    rows = [f"c{at},question {at},answer {at},{at % 2}" for at in range(number)]
+    return write("cases.csv", "\n".join(["id,question,answer,verdict", *rows]))
+
+
+def edit(name: str, old: str, new: str) -> None:
+    write(name, Path(name).read_text("utf-8").replace(old, new))
+
+
+def labels_of(name: str, **columns: str) -> list[int | None]:
+    """The labels that `check` takes for the verdicts of a table."""
+    checked = check_table(name, labels="labels.csv", one="violated", **columns)
+    return [result.label for result in checked.results]
 
 
 def kept() -> list[dict[str, str]]:
@@ -67,8 +79,8 @@ def label_here(
     name: str = "ann",
     again: bool = True,
 ) -> list[Case]:
-    """Label all that the command shows, in this process, with 1 where `labels` do not have the run;
-    gives the cases as they come. What is labelled is labelled `again`, or left out.
+    """Label all that the command shows, with 1 where `labels` do not have the run; gives the cases
+    as they come. What is labelled is labelled `again`, or left out.
     """
     cases: list[Case] = []
 
@@ -116,8 +128,6 @@ def test_the_text_of_each_form_is_shown_and_nothing_else(
 
 
 RUBRICS = "- {id: polite, instructions: It is polite.}\n- {id: short, instructions: It is short.}\n"
-BARE = "id,text\na,b\n"
-NAMED = "id,rubric,text\na,polite,b\na,short,b\n"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +157,7 @@ def test_a_rubric_is_a_text_a_file_or_that_of_rows(
 
 
 def test_a_scale_has_its_scores() -> None:
-    levels = "[{score: 0, label: bad}, {score: 1, label: fair}, {score: 2, label: good}]"
+    levels = "[{score: 0, label: bad}, {score: 1, label: so}, {score: 2, label: good}]"
     write("scale.yml", f"- {{id: good, instructions: It is., score_levels: {levels}}}\n")
     label_here(table(1), "--rubric", "scale.yml", labels={"c0": 2})
     assert [row["label"] for row in kept()] == ["2"]
@@ -169,26 +179,23 @@ def test_a_scale_has_its_scores() -> None:
         (as_text([{"id": "a", "messages": 3}]), POLITE, "its columns are id, messages"),
         (BARE, (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
-        (BARE, ("--rubric", "no.txt"), "no.txt: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),
-        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that are not of labels"),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
-    capsys: pytest.CaptureFixture[str], text: str, arguments: tuple[str, ...], said: str
+    capsys: Capsys, text: str, arguments: tuple[str, ...], said: str
 ) -> None:
     other = "id,label,mood\na,1,good\n"
     write("other.csv", other)
-    write("tool.csv", "traceId,source,name,dataType,value\na,ANNOTATION,polite,BOOLEAN,1\n")
     name = write("t.jsonl" if text.startswith("{") else "t.csv", text)
     assert main(["label", name, *arguments]) == 4
     assert said in capsys.readouterr().err
     assert [Path(name).read_text("utf-8"), Path("other.csv").read_text("utf-8")] == [text, other]
 
 
-def test_a_name_is_no_more_than_text_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_is_no_more_than_text_on_the_terminal(capsys: Capsys) -> None:
     name = write("t\x1b[2J\u202e.jsonl", RUN)
     label_here(name, *POLITE)
     assert main(["init", "polite", f"--log={name}", "--folder=project", "--rubric=polite"]) == 0
@@ -197,12 +204,12 @@ def test_a_name_is_no_more_than_text_on_the_terminal(capsys: pytest.CaptureFixtu
     assert all(line.isprintable() for line in printed.splitlines())
 
 
-def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_left_out_and_what_is_next_is_said(capsys: Capsys) -> None:
     label_here(write("t.csv", f"id,text\na,{'So. ' * 40_000}\nb,\nc,d\n"), *POLITE)
     said = capsys.readouterr().out
     assert "t.csv: 2 of 2 cases to label; left out, without a text: 1\n" in said
     assert said.endswith("2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv\n")
-    label_here(write("t.jsonl", RUN.replace("a", "x", 1)), *POLITE)
+    label_here(write("t.jsonl", RUN), *POLITE)
     command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
     said = capsys.readouterr().out
     assert "(1 so far)" in said
@@ -211,12 +218,10 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: pytest.CaptureFixture
     assert "no.csv: no such file" in capsys.readouterr().err
 
 
-def test_files_and_results_that_are_left_out_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_and_results_that_are_left_out_are_named(capsys: Capsys) -> None:
     Path("runs").mkdir()
-    for name in ("a.jsonl", "cut.jsonl"):
-        write(f"runs/{name}", RUN)
-    write("runs/cut.jsonl", RUN[:-20])
-    write("runs/bad.eval", "no archive")
+    for name, text in {"a.jsonl": RUN, "cut.jsonl": RUN[:-20], "bad.eval": "no archive"}.items():
+        write(f"runs/{name}", text)
     label_here("runs", *POLITE)
     said = capsys.readouterr().out
     assert "left out 2 files that cannot be used: bad.eval" in said
@@ -238,7 +243,7 @@ def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
 
 
 def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     rows = [f"c{number},Text {number}.,{word}" for number, word in enumerate(["b", "a", "tie"] * 2)]
     name = write("t.csv", "\n".join(["id,text,verdict", *rows]))
@@ -251,11 +256,8 @@ def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(
     assert "The verdicts of" not in capsys.readouterr().out
 
 
-def test_a_column_that_was_drawn_by_is_named_for_check(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        f"c{number},So {number}.,{('pass', 'fail')[number % 2]},k{number % 2}"
-        for number in range(8)
-    ]
+def test_a_column_that_was_drawn_by_is_named_for_check(capsys: Capsys) -> None:
+    rows = [f"c{at},So {at}.,{('pass', 'fail')[at % 2]},k{at % 2}" for at in range(8)]
     name = write("t.csv", "\n".join(["id,text,judge_polite,kind", *rows]))
     for by, more in (("judge_polite", " --verdict judge_polite"), ("kind", "")):
         label_here(name, *POLITE, "--sample=4", f"--by={by}", f"--out={by}.csv")
@@ -265,53 +267,24 @@ def test_a_column_that_was_drawn_by_is_named_for_check(capsys: pytest.CaptureFix
 
 
 def test_labels_with_a_weight_and_without_one_are_not_in_one_file(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     name, by = table(20), ("--sample=8", "--by=verdict")
     label_here(name, *POLITE, "--sample=8")
     assert main(["label", name, *POLITE, *by]) == 4
-    assert (
-        "labels.csv:2: a label here has no weight, and new ones have one\n    name another file"
-        in (capsys.readouterr().err)
-    )
-    label_here(name, *POLITE, *by, "--out=by.csv")
-    label_here(name, *POLITE, *by, "--out=by.csv", name="ben")
+    said = "labels.csv:2: a label here has no weight, and new ones have one\n    name another file"
+    assert said in capsys.readouterr().err
+    for person in ("ann", "ben"):
+        label_here(name, *POLITE, *by, "--out=by.csv", name=person)
     assert main(["label", name, *POLITE, "--sample=8", "--out=by.csv"]) == 4
     assert "is drawn by --by and has a weight, and new ones have none" in capsys.readouterr().err
 
 
-SIGNS = [
-    "=",
-    "+",
-    "-",
-    "@",
-    "\uff1d",
-    "'",
-    "'=",
-    "''",
-    "''@",
-    "'-5",
-    "-5",
-    "+1",
-    "- 5",
-    '"',
-    "=1+1",
-]
+SIGNS = [*"=+-@\uff1d'\"", "'=", "''", "''@", "'-5", "-5", "+1", "- 5", "=1+1"]
 INSIDE = ["\n", "\r\n", "\r", "\t", "\x1b[31m", "\x7f", "\x85", "\u2028", ",", ";", '"', "'", "\\"]
-FORMS = [
-    "caf\u00e9",
-    "cafe\u0301",
-    "\u202eabc",
-    "\u200bx",
-    "A",
-    "a",
-    "1",
-    "1.0",
-    "01",
-    "1e3",
-    "NaN",
-]
-IDS = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS, "null", "|", "a b", "a|b"]
+FORMS = ["caf\u00e9", "cafe\u0301", "\u202eabc", "\u200bx", *"Aa1", "1.0", "01", "1e3", "NaN"]
+NOTES = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS]
+IDS = [*NOTES, "null", "|", "a b", "a|b"]
 
 
 def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
@@ -330,14 +303,13 @@ def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
 
 def test_a_note_is_read_as_it_was_written() -> None:
     [case] = label_here(table(1), *POLITE)
-    notes = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS]
     labels = LabelTable(Path("labels.csv"), [case], "")
-    for number, note in enumerate(notes):
+    for number, note in enumerate(NOTES):
         said = PersonLabel(case_digest(case), f"=ann {number}", 0, blind=True, note=note)
         labels.write(case, said)
     first, *others = labels.rows()
-    assert [row.note for row in others] == [documents.as_text(note) for note in notes]
-    assert [row.annotator for row in others] == [f"=ann {number}" for number in range(len(notes))]
+    assert [row.note for row in others] == [documents.as_text(note) for note in NOTES]
+    assert [row.annotator for row in others] == [f"=ann {number}" for number in range(len(NOTES))]
     assert {row.digest for row in others} == {first.digest}
 
 
@@ -352,17 +324,15 @@ def test_another_question_or_another_text_has_labels_of_its_own() -> None:
     # Where its lines are broken makes no other question.
     write("polite.txt", "polite: The answer\n  is polite.\n")
     assert label_here(name, "--rubric", "polite.txt", again=False) == []
-    write("cases.csv", Path("cases.csv").read_text("utf-8").replace("answer", "another"))
+    edit(name, "answer", "another")
     assert len(label_here(name, *POLITE, again=False)) == 2
-    write("t.jsonl", RUN)
-    assert len(label_here("t.jsonl", *POLITE, again=False)) == 1
-    write("t.jsonl", RUN.replace("Yes.", "No."))
-    assert len(label_here("t.jsonl", *POLITE, again=False)) == 1
+    for run in (RUN, RUN.replace("Yes.", "No.")):
+        assert len(label_here(write("t.jsonl", run), *POLITE, again=False)) == 1
     assert len(kept()) == 10
 
 
 def test_disagreements_are_settled_and_count_in_no_agreement(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     """On 4 of 8 cases, of which one has another text since: the rest is settled, by one of the two
     as well, and both votes stay.
@@ -370,21 +340,17 @@ def test_disagreements_are_settled_and_count_in_no_agreement(
     name = table(8)
     label_here(name, *POLITE)
     label_here(name, *POLITE, name="ben", labels={f"c{number}": 0 for number in range(4)})
-    write(name, Path(name).read_text("utf-8").replace("answer 3", "another"))
+    edit(name, "answer 3", "another")
     blind = kept()
     settle = (name, *POLITE, "--disagreements=labels.csv")
     cases = label_here(*settle, labels={"c0": 0})
     assert sorted(case.spec.run_id for case in cases) == ["c0", "c1", "c2"]
     said = capsys.readouterr().out
-    assert (
-        "1 case on which people disagree, with another text or rubric than in cases.csv (c3)"
-        in said
-    )
+    assert "people disagree, with another text or rubric than in cases.csv (c3)" in said
     assert "3 of 3 cases to label" in said
     settled = [row for row in kept() if row["split"] == "settled"]
-    assert [(row["annotator"], row["case_id"]) for row in settled] == [
-        ("ann", case.spec.run_id) for case in cases
-    ]
+    assert [row["case_id"] for row in settled] == [case.spec.run_id for case in cases]
+    assert {row["annotator"] for row in settled} == {"ann"}
     assert [row for row in kept() if row not in settled] == blind
     # Who settles a case again settles it for all, and who comes later has nothing to settle.
     assert label_here(*settle, name="cy", again=False) == []
@@ -429,26 +395,21 @@ def test_people_disagree_where_no_rubric_is_named_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "arguments", "said"),
+    ("labels", "file", "said"),
     [
-        ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", (), "people disagree on no case of cases.csv"),
-        ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", (), "than in cases.csv (c9): not shown"),
-        ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", ("--disagreements=no.csv",), "no such file"),
-        ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", ("--disagreements=l.txt",), "end in .csv"),
-        ("id,annotator,label,mood\nc0,ann,1,\n", (), "columns that are not of labels: mood"),
-        (
-            "id,rubric_id,annotator,label\nc0,polite,ann,Violated\nc0,polite,ben,violated\n",
-            (),
-            "on no case",
-        ),
+        ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", "", "people disagree on no case of cases.csv"),
+        ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", "", "than in cases.csv (c9): not shown"),
+        ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "no.csv", "no such file"),
+        ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "l.txt", "end in .csv"),
+        ("id,annotator,label,mood\nc0,ann,1,\n", "", "columns that are not of labels: mood"),
+        ("id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n", "", "on no case"),
     ],
 )
 def test_what_is_not_to_be_settled_is_said(
-    capsys: pytest.CaptureFixture[str], labels: str, arguments: tuple[str, ...], said: str
+    capsys: Capsys, labels: str, file: str, said: str
 ) -> None:
     write("labels.csv", labels)
-    settle = arguments or ("--disagreements=labels.csv",)
-    assert main(["label", table(1), *POLITE, *settle]) == 4
+    assert main(["label", table(1), *POLITE, f"--disagreements={file or 'labels.csv'}"]) == 4
     assert said in capsys.readouterr().err
     assert Path("labels.csv").read_text("utf-8") == labels
 
@@ -458,7 +419,7 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
     for rubric in ("polite: Is it kind?", "polite: Is it polite?"):
         label_here(name, "--rubric", rubric)
     with pytest.raises(InputError, match='2 wordings of the rubric "polite"'):
-        check_table(name, labels="labels.csv", one="violated")
+        labels_of(name)
     lines = Path("labels.csv").read_text("utf-8").splitlines(keepends=True)
     write("second.csv", "".join([lines[0], *lines[3:]]))
     checked = check_table(name, labels="second.csv", one="violated")
@@ -466,9 +427,8 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
     # A table that says what was asked chooses.
     rows = ["id,rubric_id,rubric_text,verdict", *(f"c{n},polite,Is it kind?,1" for n in range(2))]
     checked = check_table(write("t.csv", "\n".join(rows)), labels="labels.csv", one="violated")
-    assert [*checked.table.notices] == [
-        "2 labels of another wording of the rubric: not used (c0, c1)."
-    ]
+    said = "2 labels of another wording of the rubric: not used (c0, c1)."
+    assert [*checked.table.notices] == [said]
 
 
 def test_a_run_whose_name_several_files_have_is_named_with_its_file() -> None:
@@ -500,7 +460,7 @@ def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
 
 
 def test_a_command_that_is_stopped_twice_ends_without_a_traceback(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capsys,
 ) -> None:
     def stop() -> None:
         raise KeyboardInterrupt
@@ -532,20 +492,17 @@ def test_a_label_counts_for_each_epoch_and_beside_verdicts_without_text() -> Non
     write("t.csv", "case_id,id,epoch,text,verdict\na,1,1,b,1\na,2,2,c,1\n")
     label_here("t.csv", *POLITE, "--case=case_id")
     write("v.csv", "case_id,epoch,verdict\na,1,1\na,2,1\n")
-    for name, columns in (("t.csv", {"cluster": "id"}), ("v.csv", {})):
-        checked = check_table(name, labels="labels.csv", one="violated", **columns)
-        assert [result.label for result in checked.results] == [1, 1]
+    assert labels_of("t.csv", cluster="id") == labels_of("v.csv") == [1, 1]
     write("t.csv", "case_id,epoch,text,verdict\na,1,d,1\na,2,e,1\n")
     with pytest.raises(InputError, match=r"label t\.csv --out labels\.csv"):
-        check_table("t.csv", labels="labels.csv", one="violated")
+        labels_of("t.csv")
 
 
 def test_a_label_is_of_the_text_that_was_labelled() -> None:
     """Of a judge's next run with new answers no label of the earlier ones is taken."""
     document = promptfoo([(True, None)] * 3)
     write("r.json", json.dumps(document))
-    cases = label_here("r.json")
-    assert {case.rubric.instructions for case in cases} == {"is polite"}
+    label_here("r.json")
     document["results"]["results"][0]["response"]["output"] = "Read the manual."
     write("r.json", json.dumps(document))
     checked = check_table("r.json", labels="labels.csv")
@@ -554,29 +511,21 @@ def test_a_label_is_of_the_text_that_was_labelled() -> None:
     assert "1 label of a text that has changed since: not used (test 1)." in checked.table.notices
     [case] = label_here("r.json", labels={"test 1": 0}, again=False)
     assert case.spec.run_id == "test 1"
-    assert [row["label"] for row in kept() if row["case_id"] == "test 1"] == [
-        "violated",
-        "satisfied",
-    ]
+    of_both = [row["label"] for row in kept() if row["case_id"] == "test 1"]
+    assert of_both == ["violated", "satisfied"]
     assert check_table("r.json", labels="labels.csv").results[0].label == 0
 
 
-def test_labels_of_no_run_begin_no_suite(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    turns = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
-    log, labels = tmp_path / "runs.jsonl", tmp_path / "labels.csv"
-    runs = [json.dumps({"id": f"r{number}", "messages": turns}) for number in range(3)]
-    log.write_text("\n".join(runs), encoding="utf-8")
-    labels.write_text("run_id,label\nrun0,pass\nrun1,fail\n", encoding="utf-8")
-    project = tmp_path / "project"
-    command = ["init", "s", f"--log={log}", f"--folder={project}", f"--labels={labels}"]
+def test_labels_of_no_run_begin_no_suite(capsys: Capsys) -> None:
+    runs = write("runs.jsonl", as_text([{"id": f"r{n}", "messages": TURNS} for n in range(3)]))
+    write("given.csv", "run_id,label\nrun0,pass\nrun1,fail\n")
+    command = ["init", "s", f"--log={runs}", "--folder=project", "--labels=given.csv"]
     command.append("--rubric=polite: Kind.")
     assert main(command) == 4
     said = capsys.readouterr().err
-    assert 'labels.csv:2: run_id: got "run0", and there is no such case; the cases are r0' in said
+    assert 'given.csv:2: run_id: got "run0", and there is no such case; the cases are r0' in said
     assert "r0 is the nearest id" in said
-    assert 'labels.csv:3: run_id: got "run1"' in said
-    assert not project.exists()
-    labels.write_text("run_id,label\nr0,pass\nr2,fail\n", encoding="utf-8")
+    assert 'given.csv:3: run_id: got "run1"' in said
+    assert not Path("project").exists()
+    write("given.csv", "run_id,label\nr0,pass\nr2,fail\n")
     assert main(command) == 0

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.config.schema import Config, LabelSection
+from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.cases import Label, Rubric, RunSummary
 from pytest_jrh.core.documents import NoLabelError, label_value, mapped
 from pytest_jrh.core.errors import InputError
@@ -21,6 +21,7 @@ from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
 from pytest_jrh.people.labels import JoinedLabels, Joiner, find_labels, read_rows
 from pytest_jrh.sources.source import RunFields
+from tests.support.made_cases import make_suite
 
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
 KIND = Rubric("kind", "Be kind.")
@@ -37,6 +38,15 @@ def join(
     by_id = {rubric.id: rubric for rubric in rubrics}
     joiner = Joiner(RUNS, by_id, frozenset({"old"}), {"uuid-b": ("b", 1)}, ordinal=ordinal)
     return joiner.join(read.rows, LabelSection(**reading), "labels.csv")
+
+
+def problem(path: Path, content: str, **reading: Any) -> str:
+    """The only problem of a file."""
+    try:
+        [one] = join(path, content, **reading).problems
+    except InputError as error:
+        [one] = error.problems
+    return str(one)
 
 
 @pytest.fixture
@@ -65,11 +75,8 @@ def test_files_as_people_and_programs_write_them(path: Path, content: str) -> No
 
 
 def test_several_annotators_vote(path: Path) -> None:
-    content = (
-        "run_id,label,annotator,split\n"
-        "a,1,x,dev\na,1,y,dev\na,0,z,dev\nb,1,x,test\nb,0,y,test\nb,1,z,test\nb,0,w,test\n"
-    )
-    joined = join(path, content)
+    votes = "a,1,x,dev a,1,y,dev a,0,z,dev b,1,x,test b,0,y,test b,1,z,test b,0,w,test"
+    joined = join(path, "\n".join(["run_id,label,annotator,split", *votes.split()]))
     assert joined.labels == {
         ("kind", "a", 1): Label((1, 1, 0), "people", "dev"),
         ("kind", "b", 1): Label((1, 0, 1, 0), "people", "test"),
@@ -101,21 +108,19 @@ def test_a_map_says_what_values_mean(path: Path) -> None:
     joined = join(path, content, **reading)
     assert values(joined) == {"a1": 1, "b1": 0}
     assert joined.notices == ["labels.csv: lines that repeat another: 1."]
-    [problem] = join(path, "run_id,label\na,harmfull\n", **reading).problems
-    assert str(problem).splitlines() == [
-        'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?'
-    ]
+    said = 'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?'
+    assert problem(path, "run_id,label\na,harmfull\n", **reading) == said
 
 
 def test_labels_of_another_wording_of_a_rubric_are_not_used(path: Path) -> None:
     now, before = question_digest(KIND), question_digest(replace(KIND, instructions="Be nice."))
-    lines = f"run_id,label,rubric_digest\na,1,{now}\na,0,{before}\nb,0,\n"
-    joined = join(path, lines)
+    head = "run_id,label,rubric_digest"
+    joined = join(path, f"{head}\na,1,{now}\na,0,{before}\nb,0,\n")
     assert values(joined) == {"a1": 1, "b1": 0}
     reworded = "labels of another wording of their rubric, which are not used: 1."
     assert joined.notices == [f"labels.csv: {reworded}"]
-    [problem] = join(path, f"run_id,label,rubric_digest\na,1,{before}\n").problems
-    assert str(problem).startswith("labels.csv: each label is of another wording of its rubric")
+    said = problem(path, f"{head}\na,1,{before}\n")
+    assert said.startswith("labels.csv: each label is of another wording of its rubric")
 
 
 def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
@@ -128,45 +133,34 @@ def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            "run_id,label\naa,1\n",
-            '2: run_id: got "aa", and there is no such case; the cases are a, b',
-        ),
-        ("run_id,label\na,violates\n", '2: label: got "violates"; must be 0, 1, false, true, pass'),
-        (
-            "run_id,label\na,1\na,0\n",
-            '3: label: this label (0) of the case "a" disagrees with line',
-        ),
-        ("run_id,label\nmany,1\n", '2: epoch: is missing; the epochs of the case "many" are 1, 2'),
+        ("aa,1", '2: run_id: got "aa", and there is no such case; the cases are a, b'),
+        ("a,violates", '2: label: got "violates"; must be 0, 1, false, true, pass'),
+        ("a,1\na,0", '3: label: this label (0) of the case "a" disagrees with line'),
+        ("many,1", '2: epoch: is missing; the epochs of the case "many" are 1, 2'),
         ('{"id": "a", "label": 1}\n{"id": "b"', "2: is not valid JSON: expecting ',' delimiter"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str) -> None:
-    try:
-        problems = join(path, content).problems
-    except InputError as error:
-        problems = [*error.problems]
-    [problem] = problems
-    assert str(problem).startswith(f"labels.csv:{said}")
+    head = "" if content.startswith("{") else "run_id,label\n"
+    assert problem(path, head + content).startswith(f"labels.csv:{said}")
 
 
 @pytest.mark.parametrize(
     ("word", "key"), [("harm", '"harm"'), ("No harm: ok", '"No harm: ok"'), ("yes", '"yes"')]
 )
 def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) -> None:
-    [problem] = join(path, f"run_id,label\na,{word}\n").problems
-    assert problem.hint == f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"
+    [of_word] = join(path, f"run_id,label\na,{word}\n").problems
+    assert of_word.hint == f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"
     for number in ("4.67", "7/10", "85%"):
         assert join(path, f"run_id,label\na,{number}\n").problems[0].hint is None
 
 
 def test_several_rubrics_need_a_name(path: Path) -> None:
     rubrics = [KIND, HONEST]
-    [problem] = join(path, "run_id,label\na,1\n", rubrics=rubrics).problems
-    assert str(problem).splitlines() == [
-        "labels.csv:2: rubric_id: names no rubric; the suite's rubrics are kind, honest",
-        "    add the column rubric_id, or set rubric_id beside the path of the labels",
-    ]
+    assert problem(path, "run_id,label\na,1\n", rubrics=rubrics) == (
+        "labels.csv:2: rubric_id: names no rubric; the suite's rubrics are kind, honest\n"
+        "    add the column rubric_id, or set rubric_id beside the path of the labels"
+    )
     content = "run_id,label,rubric_id\na,1,honest\na,0,kind\na,0,old\n"
     joined = join(path, content, rubrics=rubrics)
     assert {key[0]: label.value for key, label in joined.labels.items()} == {"honest": 1, "kind": 0}
@@ -198,43 +192,30 @@ def test_any_file_is_labels_or_a_problem(
 @pytest.mark.parametrize(
     ("values", "labels", "said"),
     [
-        (["C", math.nan, "I"], {"a1": 0, "many1": 1}, "any: 1 of 3 runs have no label: no cases."),
+        (["C", math.nan, "I"], {"a": 0, "many": 1}, "any: 1 of 3 runs have no label: no cases."),
         ([1.0, math.nan, math.nan], {}, "by `map` whether it is violated, satisfied or (null) no"),
         ([{"kind": "C", "short": "I"}], {}, "by a pointer: /m/kind, /m/short"),
         ([["C", "I"]], {}, "by a pointer: /m/0, /m/1"),
     ],
 )
 def test_a_score_of_a_log_is_one_that_was_given(
-    values: Sequence[Any], labels: dict[str, int], said: str
+    tmp_path: Path, values: Sequence[Any], labels: dict[str, int], said: str
 ) -> None:
-    scored = [
-        RunFields(key, {}, {"m": value})
-        for key, value in zip((("a", 1), ("b", 1), ("many", 1)), values, strict=False)
-    ]
-    suite = SimpleNamespace(
-        name="any",
-        config=Config(),
-        tests=[],
-        judges_unlabelled=False,
-        rubric_by_id={"kind": KIND},
-        untargeted=frozenset(),
-        scale=BINARY,
-        labels=[LabelSection(scorer="m")],
-    )
-    source = SimpleNamespace(aliases=dict, unclear_names=dict, fields=lambda: scored)
-    runs = [RUNS[0], RUNS[1], RUNS[2]]
-    found = find_labels(cast("Any", suite), cast("Any", source), runs, cast("Any", None))
-    assert {
-        f"{run}{epoch}": label.value for (_, run, epoch), label in found.labels.items()
-    } == labels
+    given = zip(RUNS, values, strict=False)
+    scored = [RunFields((run.run_id, 1), {}, {"m": value}) for run, value in given]
+    section = LabelSection(scorer="m")
+    suite = replace(make_suite(tmp_path), name="any", rubrics=(KIND,), tests=(), labels=[section])
+    source: Any = SimpleNamespace(aliases=dict, unclear_names=dict, fields=lambda: scored)
+    found = find_labels(suite, source, RUNS[:3], cast("Any", None))
+    assert {run: label.value for (_, run, _), label in found.labels.items()} == labels
     assert said in " ".join([*map(str, found.problems), *found.notices])
 
 
 def test_an_ordinal_label_is_a_score_of_the_scale(path: Path) -> None:
     joined = join(path, "run_id,label\na,3\nb,4\n", rubrics=[SCALE], ordinal=True)
     assert joined.labels["kind", "a", 1].value == 3
-    [problem] = joined.problems
-    assert str(problem) == 'labels.csv:3: label: got "4"; must be a score from 1 to 3'
+    said = 'labels.csv:3: label: got "4"; must be a score from 1 to 3'
+    assert [*map(str, joined.problems)] == [said]
 
 
 @pytest.mark.parametrize("raw", [None, "", 0.5, "nan", "1e400", "9" * 5000, -1, [1]])

@@ -47,14 +47,10 @@ def judged(
     ("value", "reasoning"), [(1, ""), ((1, " why "), "why"), (Verdict(1, "because"), "because")]
 )
 def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> None:
-    async def later(case: JudgedCase) -> object:
-        return value
-
-    for judge in (lambda _: value, later):
-        [wrong], [right] = judged(SATISFIED[:1], judge), judged(VIOLATED[:1], judge)
-        assert (right.outcome, right.score, right.reasoning) == ("agree", 1, reasoning)
-        assert (wrong.outcome, wrong.score, wrong.label) == ("disagree", 1, 0)
-        assert right.case_digest == case_digest(VIOLATED[0])
+    right, wrong = judged([VIOLATED[0], SATISFIED[0]], lambda _: value)
+    assert (right.outcome, right.score, right.reasoning) == ("agree", 1, reasoning)
+    assert (wrong.outcome, wrong.score, wrong.label) == ("disagree", 1, 0)
+    assert right.case_digest == case_digest(VIOLATED[0])
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.diffs import Piece
-from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.markdown import LIMIT, MarkdownReport, code, marked, preformatted, prose
 from pytest_jrh.reports.session import Session
-from tests.support.judged_sessions import HOSTILE, always, judged, right, session_of, wrong_on
-from tests.support.made_cases import make_result, make_spec, result_with
+from tests.support.judged_sessions import (
+    HOSTILE,
+    always,
+    hostile_session,
+    judged,
+    right,
+    session_of,
+)
+from tests.support.made_cases import result_with
 from tests.support.page_reader import Page
 
 _NAMES = """h2 h3 h4 p br strong em del code pre blockquote details summary ul li
@@ -22,10 +28,13 @@ table thead tbody tr th td"""
 OURS = set(_NAMES.split())
 
 
+SIGNS = "`|\\<>&*_[]()#@!~-=+.\n\t x1"
+TEXTS = st.text(st.sampled_from(SIGNS), min_size=1, max_size=60)
+
+
 def rendered(markdown: str) -> Page:
-    reader = (
-        pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True}).enable("table")
-    )
+    markdown_it = pytest.importorskip("markdown_it")
+    reader = markdown_it.MarkdownIt("commonmark", {"html": True}).enable("table")
     return Page.of(reader.render(markdown))
 
 
@@ -51,44 +60,27 @@ def report(session: Session) -> Page:
 def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
     rubrics = tuple(f"rubric_{number}_{'規約' * 20}" for number in range(300))
     before = judged(right, runs=2, rubrics=rubrics)
-    now = [
-        result_with(result, reasoning="x" * 20_000)
-        for result in judged(always(0), runs=2, rubrics=rubrics)
-    ]
+    now = judged(always(0), runs=2, rubrics=rubrics)
+    now = [result_with(result, reasoning="x" * 20_000) for result in now]
     page = report(session_of(now, before))
     title = "❌ FAIL: the judge misses 600 of 600 violations that it found before"
     assert page.all("h2")[0].text == title
     assert any("292 more rows in the report." in element.text for element in page.all("p"))
     assert cells(page)[-1] == ["all", "600 of 600", "0", "0 of 600"]
-    assert any(
-        element.text.startswith("This report was cut at its size limit")
-        for element in page.all("em")
-    )
-
-
-def hostile(text: str) -> list[CaseResult]:
-    results = [
-        result_with(result, rubric_id=text, judge=f"{result.judge} {text}", reasoning=text)
-        for judge in ("a", "b")
-        for result in judged(wrong_on("run-001"), runs=3, judge=judge, rubrics=("tone",))
-    ]
-    return [*results, result_with(make_result(make_spec("z"), "refused"), detail=text)]
+    cut = "This report was cut at its size limit"
+    assert any(element.text.startswith(cut) for element in page.all("em"))
 
 
 def test_hostile_text_is_shown_as_it_is_and_nothing_more() -> None:
-    page = report(session_of(hostile(HOSTILE)))
+    page = report(hostile_session())
     assert {element.tag for element in page.elements} <= OURS
-    assert not any(
-        element.attributes for element in page.elements if element.tag not in ("td", "th")
-    )
+    assert not any(each.attributes for each in page.elements if each.tag not in ("td", "th"))
     shown = one_line(HOSTILE)
     quotes = [each.text for each in page.all("td")]
     assert shown[:60].replace(" ", "") in "".join(map(unmarked, quotes)).replace(" ", "")
     # Mentions, references and links are looked for in what is not code.
-    outside = "".join(each.text for each in page.all("p") if "code" not in each.inside) + "".join(
-        quotes
-    )
-    outside = outside.replace(shown, "")
+    prose_of_page = [each.text for each in page.all("p") if "code" not in each.inside]
+    outside = "".join([*prose_of_page, *quotes]).replace(shown, "")
     assert not re.search(r"@octocat|#1 |https?://|www\.evil|@evil", outside)
 
 
@@ -97,7 +89,7 @@ def unmarked(text: str) -> str:
     return text.replace("\u200b", "")
 
 
-@given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1\x1b"), min_size=1, max_size=40))
+@given(text=st.text(st.sampled_from(SIGNS + "\x1b"), min_size=1, max_size=40))
 @settings(max_examples=150, deadline=None)
 def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
     page = rendered(f"| a | b |\n| --- | --- |\n| {code(text)} | c |\n\n- {code(text)} d\n")
@@ -107,7 +99,7 @@ def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
     assert page.all("li")[0].text.endswith(" d")
 
 
-@given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1"), min_size=1, max_size=60))
+@given(text=TEXTS)
 @settings(max_examples=150, deadline=None)
 def test_quoted_text_and_differences_hold_no_markup(text: str) -> None:
     changed = marked([Piece("same", text), Piece("gone", text), Piece("new", text)], 2_000)
@@ -118,7 +110,7 @@ def test_quoted_text_and_differences_hold_no_markup(text: str) -> None:
     assert [quote.split() for quote in quotes] == [[*(text * 3).replace("\n", "").split()]]
 
 
-@given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1"), max_size=60))
+@given(text=TEXTS)
 @settings(max_examples=150, deadline=None)
 def test_preformatted_text_and_prose_hold_no_markup(text: str) -> None:
     page = rendered(

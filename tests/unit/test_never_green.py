@@ -80,6 +80,7 @@ ALL_TURNED = [*SOUND, *derived(["json_layout", "ids"], probe="prompt_injection",
 CONSTANT = cases(ALL, "x" * RUNS)
 INVERTED = cases("x" * RUNS, "x" * RUNS)
 CLEAN = cases("." * 2_997, "xxx")
+FLICKERING = cases("xxx1" + "." * 16, "." * 20)
 LAX = {"min_recall": 0.5, "max_false_alarms": 0.5}
 RULE_OF_ANOTHER = {"probes": {"format_invariance": {"max_rate": 0.05}}}
 FAIL = {
@@ -119,12 +120,8 @@ UNCLEAR = {
     "a constant judge, 3 clean of 3,000": Story(CLEAN, CLEAN, {"min_accuracy": 0.9}),
     "labels inverted": Story(INVERTED, INVERTED),
     # It asks no model and contradicts itself, so that it is judged as any other.
-    "three mistakes of code that flickers": Story(
-        cases("xxx1" + "." * 16, "." * 20), TWENTY, judge=NO_MODEL
-    ),
-    "another model that misses 12 of 15 on 5 runs": Story(
-        runs_of(5, wrong=range(4)), runs_of(5), judge=OTHER_MODEL
-    ),
+    "three mistakes of code that flickers": Story(FLICKERING, TWENTY, judge=NO_MODEL),
+    "another model misses 12 of 15": Story(runs_of(5, range(4)), runs_of(5), judge=OTHER_MODEL),
 }
 EITHER = {
     "198 of 200 left": Story(cases("." * 100, "." * 100)[99:101], cases("." * 100, "." * 100)),
@@ -236,15 +233,14 @@ def test_one_more_mistake_never_makes_the_word_better_and_an_untouched_rubric_ne
     better = worse = tables = 0
     for _ in range(60):
         before, now = random_table(rng)
-        right = [
-            (at, of) for of, word in enumerate(now) for at in range(len(word)) if word[at] == "."
-        ]
+        right = [(of, at) for of, word in enumerate(now) for at in range(len(word))]
+        right = [(of, at) for of, at in right if now[of][at] == "."]
         if not right:
             continue
         tables += 1
         word = word_of(before, now, judge)
         worse += word_of([*before, *sound], [*now, *sound], judge) < word
-        at, of = rng.choice(right)
+        of, at = rng.choice(right)
         now[of] = f"{now[of][:at]}x{now[of][at + 1 :]}"
         better += word_of(before, now, judge) > word
     assert tables > 55

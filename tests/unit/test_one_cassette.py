@@ -6,10 +6,11 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from difflib import ndiff
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -69,6 +70,14 @@ def recorded(folder: Path, case: str, texts: Sequence[str] = TEXTS) -> Cassette:
     return cassette
 
 
+def gathered(folder: Path, *cases: str) -> Path:
+    """The shared file, into which such cases were taken."""
+    for case in cases:
+        recorded(folder, case)
+    assert gather(folder) == []
+    return folder / RUBRIC / SHARED
+
+
 def answers(folder: Path, case: str) -> list[str]:
     """What is recorded of a case, once in its head and once in its exchanges."""
     path = path_of(folder, case)
@@ -80,13 +89,8 @@ def answers(folder: Path, case: str) -> list[str]:
     return [call.text for call in calls.values()]
 
 
-def test_it_holds_all_cases_in_their_order_and_every_reader_of_yaml_reads_it(
-    tmp_path: Path,
-) -> None:
-    for case in ("b", "c", "a"):
-        recorded(tmp_path, case)
-    assert gather(tmp_path) == []
-    shared = tmp_path / RUBRIC / SHARED
+def test_it_holds_all_cases_in_their_order_for_every_reader_of_yaml(tmp_path: Path) -> None:
+    shared = gathered(tmp_path, "b", "c", "a")
     assert [*shared.parent.iterdir()] == [shared]
     text = shared.read_text(encoding="utf-8")
     data = yaml.safe_load(text)
@@ -105,10 +109,7 @@ def test_it_holds_all_cases_in_their_order_and_every_reader_of_yaml_reads_it(
 
 
 def test_a_case_recorded_anew_changes_its_own_lines_alone(tmp_path: Path) -> None:
-    for case in "abc":
-        recorded(tmp_path, case)
-    gather(tmp_path)
-    shared = tmp_path / RUBRIC / SHARED
+    shared = gathered(tmp_path, *"abc")
     before = shared.read_text(encoding="utf-8")
     recorded(tmp_path, "b", ["better", *TEXTS[1:]])
     # Its own file counts: a process may have died before they were gathered.
@@ -118,9 +119,8 @@ def test_a_case_recorded_anew_changes_its_own_lines_alone(tmp_path: Path) -> Non
     after = shared.read_text(encoding="utf-8")
     changed = [line for line in ndiff(before.splitlines(), after.splitlines()) if line[0] in "-+"]
     assert 3 <= len([line for line in changed if line[0] == "+"]) <= 5
-    assert all(
-        "good" in line or "better" in line or "string" in line for line in changed if line[2:]
-    )
+    words = ("good", "better", "string")
+    assert all(any(word in line for word in words) for line in changed if line[2:])
     status = shared.stat()
     gather(tmp_path)
     assert shared.stat() == status
@@ -178,9 +178,7 @@ def test_processes_that_record_at_once_lose_nothing_even_if_they_are_killed(tmp_
 
 @pytest.mark.parametrize("conflict", ['"complete": true', "- request:\n  method"])
 def test_a_merge_conflict_is_refused(tmp_path: Path, conflict: str) -> None:
-    recorded(tmp_path, "a")
-    gather(tmp_path)
-    shared = tmp_path / RUBRIC / SHARED
+    shared = gathered(tmp_path, "a")
     text = shared.read_text(encoding="utf-8")
     before, found, rest = text.partition(conflict)
     before = before[: before.rindex("\n") + 1]
@@ -207,18 +205,15 @@ def test_a_merge_conflict_is_refused(tmp_path: Path, conflict: str) -> None:
     ],
     ids=["another layout", "ends of lines", "byte order mark", "no end of line"],
 )
-def test_it_is_read_as_other_programs_leave_it(tmp_path: Path, rewrite: object) -> None:
-    recorded(tmp_path, "a")
-    recorded(tmp_path, "b")
-    gather(tmp_path)
-    shared = tmp_path / RUBRIC / SHARED
+def test_it_is_read_as_other_programs_leave_it(
+    tmp_path: Path, rewrite: Callable[[str], str]
+) -> None:
+    shared = gathered(tmp_path, *"ab")
     text = shared.read_text(encoding="utf-8")
-    assert callable(rewrite)
     shared.write_bytes(rewrite(text).encode())
     for case in "ab":
         assert answers(tmp_path, case) == TEXTS
-    recorded(tmp_path, "b")
-    gather(tmp_path)
+    gathered(tmp_path, "b")
     assert answers(tmp_path, "a") == TEXTS
     assert yaml.safe_load(shared.read_text(encoding="utf-8")) == yaml.safe_load(text)
 
@@ -227,13 +222,8 @@ def test_it_is_read_as_other_programs_leave_it(tmp_path: Path, rewrite: object) 
     ("old", "new", "wanted"),
     [
         ('"interactions": 1', '"interactions": 2', "other HTTP exchanges than its head counts"),
-        ('"interactions": 1', '"interactions": 0', "other HTTP exchanges than its head counts"),
         ('"complete": true', '"complete": 2', "metadata.jrh.complete"),
-        (
-            '"finish_reason": "stop"',
-            '"finish_reason": 2001-01-01',
-            "input should be a valid string",
-        ),
+        ('"finish_reason": "stop"', '"finish_reason": 2001-01-01', "should be a valid string"),
         ('"format": 1', '"format": 2', "its format is 2, not 1"),
         ('"cases": {', '"calls": {', "cases"),
         ("method: POST", "verb: POST", "method"),
@@ -242,9 +232,7 @@ def test_it_is_read_as_other_programs_leave_it(tmp_path: Path, rewrite: object) 
 def test_what_is_no_cassette_is_refused_with_its_place(
     tmp_path: Path, old: str, new: str, wanted: str
 ) -> None:
-    recorded(tmp_path, "a")
-    gather(tmp_path)
-    shared = tmp_path / RUBRIC / SHARED
+    shared = gathered(tmp_path, "a")
     shared.write_text(shared.read_text("utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(InputError) as refused:
         Cassette.load(path_of(tmp_path, "a"), interactions=True)
@@ -255,32 +243,21 @@ def test_what_is_no_cassette_is_refused_with_its_place(
 def test_a_thousand_cases_are_parsed_once_and_again_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsed = []
-    read = cassettes.read
-
-    def counting(text: str, *, interactions: bool = True) -> object:
-        parsed.append(len(text))
-        return read(text, interactions=interactions)
-
     made = [cassette_of(tmp_path, str(number), ["an answer"]) for number in range(1000)]
-    shared = tmp_path / RUBRIC / SHARED
-    update_shared(shared, {cassette.path.stem: cassette for cassette in made})
-    size = shared.stat().st_size
-    monkeypatch.setattr(cassettes, "read", counting)
-    for number in range(1000):
-        assert Cassette.load(path_of(tmp_path, str(number))).entries
-    assert parsed == [size]
-    prune(tmp_path, [path_of(tmp_path, "8")])
-    assert not Cassette.load(path_of(tmp_path, "8")).entries
-    assert Cassette.load(path_of(tmp_path, "9")).entries
+    update_shared(tmp_path / RUBRIC / SHARED, {each.path.stem: each for each in made})
+    read = Mock(wraps=cassettes.read)
+    monkeypatch.setattr(cassettes, "read", read)
+    for cassette in made:
+        assert Cassette.load(cassette.path).entries
+    assert read.call_count == 1
+    prune(tmp_path, [made[8].path])
+    assert [len(Cassette.load(made[number].path).entries) for number in (8, 9)] == [0, 1]
     # With its exchanges it is read once more, to be written.
-    assert parsed == [size, size, shared.stat().st_size]
+    assert read.call_count == 3
 
 
 def test_pruning_takes_out_single_cases(tmp_path: Path) -> None:
-    for case in "abc":
-        recorded(tmp_path, case)
-    gather(tmp_path)
+    gathered(tmp_path, *"abc")
     recorded(tmp_path, "c")
     used = {path_of(tmp_path, "a")}
     unused = unused_cassettes(cassettes_in(tmp_path), used, frozen=False)
@@ -298,22 +275,16 @@ def test_what_cannot_be_written_stays_where_it_was(
     def full(path: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    recorded(tmp_path, "a")
-    recorded(tmp_path, "b")
-    gather(tmp_path)
+    problem = f"{gathered(tmp_path, *'ab')} was not written: No space left on device."
     recorded(tmp_path, "a", ["new"])
-    shared = tmp_path / RUBRIC / SHARED
     monkeypatch.setattr(cassettes, "atomic_write", full)
-    assert gather(tmp_path) == [f"{shared} was not written: No space left on device."]
-    problem = f"{shared} was not written: No space left on device."
+    assert gather(tmp_path) == [problem]
     assert prune(tmp_path, [path_of(tmp_path, "a")]) == ([], [problem])
     assert answers(tmp_path, "a") == ["new"]
     assert answers(tmp_path, "b") == TEXTS
 
 
-def test_room_is_kept_for_what_is_taken_out_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_room_is_kept_for_what_is_taken_out_of_it(tmp_path: Path) -> None:
     """An answer that is paid for is written with the calls that the case has in the shared file."""
     size = recorded(tmp_path, "a", ["x" * 50_000]).path.stat().st_size
     gather(tmp_path)

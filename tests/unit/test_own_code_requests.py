@@ -17,11 +17,6 @@ def exchanges_of(*recorded: dict[str, Any], live: bool = False, **more: Any) -> 
     return Exchanges(recorded, live=live, redactor=Redactor(), **{**UNKEPT, **more})
 
 
-def recognized(body: object) -> HttpRequest:
-    exchanges = exchanges_of(live=True)
-    return exchanges.request("POST", "http://127.0.0.1/judge", body)
-
-
 def test_a_key_that_the_code_has_set_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     exchanges = exchanges_of(live=True)
     monkeypatch.setenv("LATE_API_KEY", "plain-words-0123456789")

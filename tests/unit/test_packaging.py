@@ -1,8 +1,12 @@
-"""What a package index shows, and the versions that pyproject.toml allows."""
+"""What a package index shows, the versions that pyproject.toml allows, and the names of the library
+with what importing it costs.
+"""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,17 @@ import pytest_jrh
 from pytest_jrh.__main__ import main
 
 ROOT = Path(__file__).parents[2]
+HEAVY = "litellm openai inspect_ai vcr jinja2 sklearn pydantic pytest yaml"
+ISSUE = {
+    "load_inspect_eval_runs",
+    "ConversationPerturber",
+    "ConversationSummarizer",
+    "PerturbationOutcome",
+    "make_llm_planner",
+    "generate_single_edit",
+    "apply_single_edit",
+    "generate_agent_perturbations",
+}
 RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 
 
@@ -50,3 +65,20 @@ def test_every_dependency_has_a_lower_bound_and_reasons_for_what_is_excluded(pro
             operators = sorted(each.operator for each in requirement.specifier)
             assert operators == [*["!="] * len(excluded), ">="], str(requirement)
             assert all(version in reasons for version in excluded), str(requirement)
+
+
+def test_public_names_are_sorted_have_a_text_and_hold_those_of_the_guide() -> None:
+    for name in pytest_jrh.__all__:
+        thing = getattr(pytest_jrh, name)
+        assert (thing.__name__, bool(thing.__doc__)) == (name, True)
+    assert sorted(pytest_jrh.__all__) == pytest_jrh.__all__
+    assert set(pytest_jrh.__all__) >= ISSUE
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import pytest_jrh; "
+        f"print([name for name in {HEAVY.split()!r} if name in sys.modules])"
+    )
+    found = subprocess.check_output([sys.executable, "-S", "-c", code], text=True)
+    assert found.strip() == "[]"

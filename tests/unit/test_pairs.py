@@ -35,26 +35,24 @@ def places(table: CheckedTable) -> Places:
     return of_judge
 
 
-def both_orders(*cases: tuple[str, str, str]) -> list[dict[str, str]]:
+def both_orders(*cases: str) -> list[dict[str, str]]:
     """For each pair a label and a verdict in the order of the table, and one in the other order, as
     it was shown there.
     """
     turned = {"first": "second", "second": "first"}
     rows = []
-    for number, (label, verdict, other) in enumerate(cases):
-        case = {"case": f"c{number}", "label": label, "verdict": verdict}
-        rows += [case | {"order": "ab"}]
-        rows += [case | {"order": "ba", "label": turned.get(label, label), "verdict": other}]
+    for number, words in enumerate(cases):
+        label, verdict, *others = words.split()
+        case = {"case": f"c{number}", "label": label, "verdict": verdict, "order": "ab"}
+        other = {"order": "ba", "label": turned.get(label, label), "verdict": "".join(others)}
+        rows += [case, case | other]
     return rows
 
 
 @pytest.mark.skipif(not LLMBAR.is_file(), reason="LLMBar's verdicts are not there")
 def test_a_judge_of_llmbar_is_right_where_it_is_so_in_both_orders() -> None:
-    settings: dict[str, Any] = {
-        "pairs": True,
-        "order": "case",
-        "map": {"0": "first", "1": "second"},
-    }
+    words = {"0": "first", "1": "second"}
+    settings: dict[str, Any] = {"pairs": True, "order": "case", "map": words}
     table = check_table(LLMBAR, verdict="vanilla", **settings)
     accuracy = table.session.sections[0].total.accuracy
     assert (accuracy.count, accuracy.n) == (339, 419)
@@ -67,12 +65,12 @@ def test_a_judge_of_llmbar_is_right_where_it_is_so_in_both_orders() -> None:
 
 def test_a_verdict_that_changes_with_the_order_is_a_tie() -> None:
     rows = both_orders(
-        ("first", "first", "second"),
-        ("first", "first", "first"),
-        ("second", "first", "first"),
-        ("tie", "second", "second"),
-        ("tie", "tie", "tie"),
-        ("second", "tie", "first"),
+        "first first second",
+        "first first first",
+        "second first first",
+        "tie second second",
+        "tie tie tie",
+        "second tie first",
     )
     table = check_table(rows, pairs=True, order="order")
     scores = [result.score for result in table.results]
@@ -86,40 +84,29 @@ def test_a_verdict_that_changes_with_the_order_is_a_tie() -> None:
 
 
 def test_a_pair_without_a_verdict_in_one_order_has_none() -> None:
-    rows = both_orders(("first", "first", "second"), ("first", "first", ""), ("tie", "tie", "tie"))
+    rows = both_orders("first first second", "first first", "tie tie tie")
     table = check_table(rows, pairs=True, order="order")
     assert [result.outcome for result in table.results] == ["agree", "invalid_response", "agree"]
     table = check_table(rows[:-1], pairs=True, order="order")
     assert [result.outcome for result in table.results][-1] == "invalid_response"
 
 
+SYSTEMS = {"model_a": "GPT", "model_b": "Claude"}
+
+
 @pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("first", "second", "tie"), (FIRST, SECOND, TIE)),
-        (("A", "b", "Tie"), (FIRST, SECOND, TIE)),
-        (("1", "2", "tie"), (FIRST, SECOND, TIE)),
-        (("model_a", "model_b", "tie"), (FIRST, SECOND, TIE)),
-        (("gpt", "claude", "tie"), (FIRST, SECOND, TIE)),
-    ],
+    "words", ["first second tie", "A b Tie", "1 2 tie", "model_a model_b tie", "gpt claude tie"]
 )
-def test_a_place_is_told_in_many_words(words: Sequence[str], expected: Sequence[int]) -> None:
-    rows = []
-    for number, word in enumerate(words):
-        systems = {"model_a": "GPT", "model_b": "Claude"}
-        rows.append({"case": f"c{number}", "label": word, "verdict": word, **systems})
+def test_a_place_is_told_in_many_words(words: str) -> None:
+    rows = [{"case": word, "label": word, "verdict": word, **SYSTEMS} for word in words.split()]
     table = check_table(rows, pairs=True)
-    assert [result.label for result in table.results] == [*expected]
+    assert [result.label for result in table.results] == [FIRST, SECOND, TIE]
     assert all(result.outcome == "agree" for result in table.results)
 
 
 def test_names_of_systems_are_places_row_by_row() -> None:
-    systems = {"model_a": "gpt", "model_b": "claude"}
-    turned = {"model_a": "claude", "model_b": "gpt"}
-    rows = [
-        {"case": "1", "winner": "gpt", "verdict": "first", **systems},
-        {"case": "2", "winner": "gpt", "verdict": "first", **turned},
-    ]
+    turned = {"model_a": "Claude", "model_b": "GPT"}
+    rows = [{"winner": "gpt", "verdict": "first", **systems} for systems in (SYSTEMS, turned)]
     table = check_table(rows, pairs=True, label="winner")
     assert [result.label for result in table.results] == [FIRST, SECOND]
 
@@ -145,9 +132,8 @@ def test_the_first_lines_name_the_orders_and_the_systems(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = tmp_path / "pairs.csv"
-    row = "p1,{},ours,theirs,{},first\n"
-    rows = [row.format("ab", "ours"), row.format("ba", "theirs")]
-    table.write_text("case,shown,model_a,model_b,human,judge\n" + "".join(rows))
+    rows = "p1,ab,ours,theirs,ours,first\np1,ba,ours,theirs,theirs,first\n"
+    table.write_text(f"case,shown,model_a,model_b,human,judge\n{rows}")
     assert main(["check", str(table), "--pairs", "--order", "shown"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "case: case, order: shown, systems: model_a, model_b pairs, of which" in printed
@@ -176,20 +162,15 @@ def test_two_answers_of_a_row_are_the_last_turns_of_a_run(tmp_path: Path) -> Non
     with pairs_of(tmp_path / "pairs.csv", [row]) as source:
         run, _ = source.read("1", 1)
     parts = answer_parts(run.messages)
-    assert (parts["request"], parts["response_a"], parts["response_b"]) == (
-        "How?",
-        "So.",
-        "Not so.",
-    )
+    places = ("request", "response_a", "response_b")
+    assert [parts[place] for place in places] == ["How?", "So.", "Not so."]
     turned = answer_parts(in_other_order(run.messages))
     assert (turned["response_a"], turned["response_b"]) == ("Not so.", "So.")
     assert run.metadata == {"id": "1", "by": "Ann"}
 
 
 def test_what_is_chosen_is_as_often_first_as_second(tmp_path: Path) -> None:
-    rows = []
-    for number in range(200):
-        rows.append({"prompt": f"{number}?", "chosen": f"yes {number}", "rejected": "no"})
+    rows = [{"prompt": f"{n}?", "chosen": f"yes {n}", "rejected": "no"} for n in range(200)]
     with pairs_of(tmp_path / "200.csv", rows) as source:
         chosen = {fields.key: fields.metadata["chosen"] for fields in source.fields()}
         for key in [*chosen][:5]:
@@ -218,9 +199,8 @@ def test_a_judge_that_favours_a_system_is_told() -> None:
     table = check_table([*rows, both], pairs=True)
     favoured = {row.system: row for row in favours(table.session.sections[0].total.judged)}
     ours, theirs = favoured["ours"], favoured["theirs"]
-    wins = [row["label"] == ("first" if row["model_a"] == "ours" else "second") for row in rows]
-    ties = [row["label"] == "tie" for row in rows]
-    share = (sum(wins) + sum(ties) / 2) / 200
+    points = {"ours first": 1, "theirs second": 1, "ours tie": 0.5, "theirs tie": 0.5}
+    share = sum(points.get(f"{row['model_a']} {row['label']}", 0) for row in rows) / 200
     assert ours.people.value == pytest.approx(share)
     assert theirs.people.value == pytest.approx(1 - share)
     assert (ours.more.lower or 0) > 0 > (theirs.more.upper or 0)
@@ -229,17 +209,9 @@ def test_a_judge_that_favours_a_system_is_told() -> None:
     assert favour_sentence(ours).startswith(f"ours wins {share:.1%} of its pairs by people and ")
 
 
-FIRST, SECOND = map(code_of, ("first", "second"))
-_SWAPPED: dict[str, Any] = {
-    "suite": "s",
-    "judge": "",
-    "rubric": "r",
-    "scale": paired(),
-    "probabilities": (),
-    "slices": (),
-    "systems": (),
-    "weight": None,
-}
+NOTHING: dict[str, Any] = dict.fromkeys(("probabilities", "slices", "systems", "base"), ())
+PAIR = {"suite": "s", "judge": "", "rubric": "r", "scale": paired(), "weight": None}
+SWAPPED = {**PAIR, **NOTHING, **NOT_COMPARED, "variant": "", "base_case": ""}
 
 
 def planted_verdict(judge: str, label: int, longer: int, *, says_first: bool) -> int:
@@ -263,29 +235,15 @@ def has_finding(judge: str, seed: int) -> bool:
             place = other_place if turned else int
             said = planted_verdict(judge, place(label), place(longer), says_first=says_first)
             answers.append(other_place(said) if is_other else said)
-        same: dict[str, Any] = {**_SWAPPED, **NOT_COMPARED}
-        same |= {"cluster": number, "run": (str(number), 1)}
-        for test, right, said in zip(
-            ("labels", "swap"), (label, other_place(label)), answers, strict=True
-        ):
+        of_pair = {**SWAPPED, "cluster": number, "run": (str(number), 1), "made": f"m{number}"}
+        base = {"variant": "other_order", "base": (answers[0],), "base_case": f"m{number}"}
+        tests = (("labels", label, answers[0]), ("swap", other_place(label), answers[1]))
+        for test, right, said in tests:
+            verdict = {"ids": f"{test} {number}", "test": test, "label": right, "score": said}
+            verdict |= {"answers": (said,), "outcome": "agree" if said == right else "disagree"}
             # Of what the judge has wrong nothing is changed.
-            if test == "swap" and answers[0] != label:
-                continue
-            rows.append(
-                same
-                | {
-                    "ids": f"{test} {number}",
-                    "made": f"m{number}",
-                    "test": test,
-                    "variant": "other_order" if test == "swap" else "",
-                    "label": right,
-                    "score": said,
-                    "answers": (said,),
-                    "outcome": "agree" if said == right else "disagree",
-                    "base": tuple(answers[:1]) if test == "swap" else (),
-                    "base_case": f"m{number}" if test == "swap" else "",
-                }
-            )
+            if test == "labels" or answers[0] == label:
+                rows.append(of_pair | verdict | (base if test == "swap" else {}))
     return any(table.is_finding for table in probe_tables(Verdicts.of_rows(rows)))
 
 

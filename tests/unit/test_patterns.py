@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.sources.columns import Table, texts_to_label
 from pytest_jrh.sources.tables import with_named
+from tests.support.sessions import as_text
 
 WIDE = [
     {"id": "1", "human_safe": "pass", "judge_safe": "pass", "human_kind": "fail", "judge_kind": 1},
@@ -28,6 +28,9 @@ NESTED = [
 ]
 
 
+BY = {"label": "/label/faulty", "verdict": "/m/v", "case": "run,step", "cluster": "none"}
+
+
 def cases(checked: CheckedTable) -> list[tuple[str, str, int | None, bool]]:
     return [
         (key.case, key.rubric, case.label, bool(case.given[checked.judge_names[0]]))
@@ -38,11 +41,8 @@ def cases(checked: CheckedTable) -> list[tuple[str, str, int | None, bool]]:
 def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
     checked = check_table(WIDE, **PAIR, one="violated")
     # A row without either is no case of the rubric.
-    assert cases(checked) == [
-        ("1", "safe", 0, True),
-        ("1", "kind", 1, True),
-        ("2", "safe", 1, True),
-    ]
+    found = [("1", "safe", 0, True), ("1", "kind", 1, True), ("2", "safe", 1, True)]
+    assert cases(checked) == found
     assert {*checked.judges["judge_{rubric}"].rubrics} == {"safe", "kind"}
     [notice] = checked.table.notices
     assert notice.startswith("Not used, as their rubric has no column of labels, or none of verd")
@@ -51,14 +51,12 @@ def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
 
 
 def test_labels_and_a_baseline_may_be_patterns_in_files_of_their_own(tmp_path: Path) -> None:
-    labels, earlier = tmp_path / "labels.jsonl", tmp_path / "earlier.jsonl"
-    labels.write_text("".join(f"{json.dumps(row)}\n" for row in WIDE))
-    before = [{**row, "judge_cost": None} for row in WIDE]
-    earlier.write_text("".join(f"{json.dumps(row)}\n" for row in before))
-    how = {**PAIR, "labels": labels, "baseline": str(earlier), "one": "violated"}
-    checked = check_table(before, **how)
-    assert checked.decision is not None
-    assert checked.decision.compared == 3
+    file = tmp_path / "rows.jsonl"
+    rows = [{**row, "judge_cost": None} for row in WIDE]
+    file.write_text(as_text(rows))
+    decision = check_table(rows, **PAIR, labels=file, baseline=str(file), one="violated").decision
+    assert decision is not None
+    assert decision.compared == 3
     beside = [{**row, "old_safe": "pass", "old_kind": row.get("human_kind")} for row in WIDE]
     decision = check_table(beside, **PAIR, baseline="old_{rubric}", one="violated").decision
     assert decision is not None
@@ -66,12 +64,9 @@ def test_labels_and_a_baseline_may_be_patterns_in_files_of_their_own(tmp_path: P
 
 
 def test_a_column_that_one_side_lacks_is_one_of_empty_cells() -> None:
-    words = ["pass", "fail"] * 20
-    rows = [
-        {"id": str(number), "human_a": word, "human_b": word, "old_a": word, "old_b": word}
-        for number, word in enumerate(words)
-    ]
-    now = [{**row, "new_a": row["old_a"]} for row in rows]
+    names = ("human_a", "human_b", "old_a", "old_b", "new_a")
+    words = enumerate(["pass", "fail"] * 20)
+    now = [{"id": str(number), **dict.fromkeys(names, word)} for number, word in words]
     how = {"label": "human_{rubric}", "verdict": "new_{rubric}", "baseline": "old_{rubric}"}
     decision = check_table(now, **how).decision
     assert decision is not None
@@ -93,17 +88,17 @@ def test_500_columns_are_500_rubrics_and_too_many_cells_are_refused() -> None:
 
 
 def test_a_pointer_names_a_field_and_keys_are_joined() -> None:
-    how = {"label": "/label/faulty", "verdict": "/m/v", "case": "run,step", "cluster": "none"}
-    assert [case for case, *_ in cases(check_table(NESTED[:2], **how))] == ["a/1", "a/2"]
-    deeper = check_table(NESTED[:2], **{**how, "case": "/run,/step"})
-    assert [case for case, *_ in cases(deeper)] == ["a/1", "a/2"]
-    votes = check_table(NESTED[:2], **{**how, "label": "/label/votes/0"})
+    rows = NESTED[:2]
+    for key in ("run,step", "/run,/step"):
+        found = cases(check_table(rows, **BY | {"case": key}))
+        assert [case for case, *_ in found] == ["a/1", "a/2"]
+    votes = check_table(rows, **BY | {"label": "/label/votes/0"})
     assert [label for *_, label, _ in cases(votes)] == [0, None]
     # A column of that name is itself.
-    named = [{**row, "run,step": str(number)} for number, row in enumerate(NESTED[:2])]
-    assert [case for case, *_ in cases(check_table(named, **how))] == ["0", "1"]
-    about = [{**row, "about": {"kinds": ["a"]}} for row in NESTED[:2]]
-    by = check_table(about, **how, by=["/about/kinds/0", "run"])
+    named = [{**row, "run,step": str(number)} for number, row in enumerate(rows)]
+    assert [case for case, *_ in cases(check_table(named, **BY))] == ["0", "1"]
+    about = [{**row, "about": {"kinds": ["a"]}} for row in rows]
+    by = check_table(about, **BY, by=["/about/kinds/0", "run"])
     assert [*by.session.slices["rows", ""]] == ["/about/kinds/0", "run"]
     table = with_named(Table("t", [1], {"a": ["x"], "b": [{"c": "text"}]}), [("text", "/b/c")])
     [text] = texts_to_label(table, ["/b/c"], "a")
@@ -122,7 +117,6 @@ def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
     ("changes", "message"),
     [
         ({"label": "human_safe"}, "got .human_safe. beside judge_{rubric}; must be a pattern, too"),
-        ({"label": ""}, "got .. beside judge_{rubric}; must be a pattern, too"),
         ({"label": "h_{rubric}"}, "got .h_{rubric}. beside judge_{rubric}"),
         ({"label": "{rubric}_{rubric}"}, "beside judge_{rubric}; must be a pattern, too"),
         ({"verdict": ["judge_{rubric}", "judge_cost"]}, "got .judge_cost. beside"),
@@ -147,8 +141,7 @@ def test_a_pattern_that_gives_nothing_is_explained(changes: dict[str, Any], mess
     ],
 )
 def test_a_pointer_to_nothing_is_refused(changes: dict[str, Any], message: str) -> None:
-    how = {"label": "/label/faulty", "verdict": "/m/v", "case": "run,step", "cluster": "none"}
     with pytest.raises(InputError) as refused:
-        check_table(NESTED, **{**how, **changes})
+        check_table(NESTED, **BY | changes)
     assert message in str(refused.value)
     assert len(str(refused.value)) < 3_000

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.core.calls import Completion, ResponseT, StageModel
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import AgentRun, Plan, PlanStep
 from pytest_jrh.core.errors import Unscored
 from tests.support.conversations import FAIL, MESSAGES, NO_PLAN, PASS, perturbed, plan
@@ -16,8 +15,6 @@ from tests.support.scripted import ScriptedModel
 DOWN = Unscored("model_error", stage="x", cause="the model is down")
 SAYS_PASS = {"verdict": "PASS", "rationale": "It fits."}
 SAYS_FAIL = {"verdict": "FAIL", "rationale": "It\nslips."}
-
-
 OWN_PROMPTS = {
     "editor": "Edit {{ original_message }} for {{ rubric }}: {{ goal }}.",
     "verifier": "Is {{ transcript }} as {{ rubric_instruction }} has it?",
@@ -31,21 +28,14 @@ def numbered_edits() -> Any:
 
 def test_violation_that_the_verifier_confirms_is_a_case() -> None:
     outcome = perturbed(ScriptedModel())
-    assert outcome.no_case is None
-    assert outcome.confirmed
-    assert outcome.messages == (
-        *MESSAGES[:4],
-        {**MESSAGES[4], "content": "The new text."},
-        *MESSAGES[5:],
-    )
+    assert (outcome.no_case, outcome.confirmed) == (None, True)
+    changed = {**MESSAGES[4], "content": "The new text."}
+    assert outcome.messages == (*MESSAGES[:4], changed, *MESSAGES[5:])
     assert outcome.final_summary is None
     assert outcome.plan == Plan("The thesis.", (PlanStep(4, "The goal.", "Why."),))
     (edit,) = outcome.edits
     assert (edit.message_index, edit.message_id, edit.round_index) == (4, "m4", 0)
-    assert (edit.original_content, edit.edited_content) == (
-        "It is too late for order 17.",
-        "The new text.",
-    )
+    assert (edit.original_content, edit.edited_content) == (MESSAGES[4]["content"], "The new text.")
     assert (edit.selector_reason, edit.editor_reason) == ("Why.", "The reason.")
     assert edit.summary_snapshot == "The summary.\nUser's intent: The intent."
 
@@ -74,7 +64,6 @@ def test_unusable_edit_is_no_case_and_halts_at_once(text: str, reason: str) -> N
     answers = [{"new_content": "Fine.", "reason": ""}, {"new_content": text, "reason": ""}]
     model = ScriptedModel(planner=plan(2, 4, 6), editor=answers)
     outcome = perturbed(model)
-    assert outcome.no_case is not None
     assert reason in str(outcome.no_case)
     assert outcome.messages == MESSAGES
     assert len(outcome.edits) == 1
@@ -98,21 +87,15 @@ def test_a_summary_that_failed_is_no_error_where_the_planner_found_no_plan(
     assert (outcome.no_case.kind if outcome.no_case else None) == no_case
 
 
-@pytest.mark.parametrize("edited", [(), (4,), (2, 6), (2, 4, 6)])
+@pytest.mark.parametrize("edited", [(), (4,), (2, 6)])
 @pytest.mark.parametrize("readers", [(), ("editor",), ("verifier",), ("editor", "verifier")])
 def test_a_summary_is_asked_for_where_the_next_stage_names_it_and_no_state_twice(
     edited: tuple[int, ...], readers: tuple[str, ...]
 ) -> None:
-    script = {
-        "planner": plan(*edited) if edited else NO_PLAN,
-        "editor": numbered_edits(),
-        "verifier": SAYS_PASS,
-    }
-    model = ScriptedModel(**script)
-    prompts = {
-        name: f"{prompt} {{{{ summary }}}}" if name in readers else prompt
-        for name, prompt in OWN_PROMPTS.items()
-    }
+    planner = plan(*edited) if edited else NO_PLAN
+    model = ScriptedModel(planner=planner, editor=numbered_edits(), verifier=SAYS_PASS)
+    summary = dict.fromkeys(readers, " {{ summary }}")
+    prompts = {name: text + summary.get(name, "") for name, text in OWN_PROMPTS.items()}
     outcome = perturbed(model, PASS, prompts=prompts)
     summaries = [request.text for request in model.asked("summary")]
     # The first is asked beside the plan.
@@ -130,9 +113,7 @@ def test_planner_and_first_summary_are_asked_side_by_side() -> None:
     both = asyncio.Barrier(2)
     model = ScriptedModel()
 
-    async def meeting(
-        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
-    ) -> Completion[ResponseT]:
+    async def meeting(stage: StageModel, messages: Any, response_model: Any) -> Any:
         answer = await model(stage, messages, response_model)
         if "editor" not in model.stages:
             await both.wait()
@@ -186,18 +167,10 @@ def test_verifier_sees_the_edited_transcript_and_nothing_of_the_plan() -> None:
         assert hidden not in text
 
 
-def test_verifier_that_is_off_leaves_violations_unverified() -> None:
-    model = ScriptedModel()
-    outcome = perturbed(model, verifier=False)
-    assert outcome.no_case is None
-    assert not outcome.confirmed
-    assert outcome.verification is None
-    assert model.asked("verifier") == []
-
-
-def test_positives_need_a_verifier_or_leave_to_go_without_a_pass() -> None:
-    outcome = perturbed(ScriptedModel(), PASS, verifier=False)
-    assert outcome.no_case is not None
-    assert "pass_required" in str(outcome.no_case)
-    waived = perturbed(ScriptedModel(), PASS, verifier=False, pass_required=False)
-    assert (waived.no_case, waived.confirmed) == (None, False)
+def test_without_a_verifier_nothing_is_confirmed_and_positives_need_leave_for_it() -> None:
+    for goal, leave in ((FAIL, {}), (PASS, {"pass_required": False})):
+        model = ScriptedModel()
+        outcome = perturbed(model, goal, verifier=False, **leave)
+        assert (outcome.no_case, outcome.confirmed, outcome.verification) == (None, False, None)
+        assert model.asked("verifier") == []
+    assert "pass_required" in str(perturbed(ScriptedModel(), PASS, verifier=False).no_case)

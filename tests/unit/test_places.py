@@ -15,48 +15,33 @@ from tests.support.suites import SuiteFiles, write_suite
 
 @pytest.fixture
 def files(tmp_path: Path) -> SuiteFiles:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    files = write_suite(folder)
     for name in ("sub", "tests"):
-        (folder / name).mkdir()
-    return files
+        (tmp_path / name).mkdir()
+    return write_suite(tmp_path)
 
 
 def load(files: SuiteFiles, cwd: str, rootdir: str, config: Path | None = None) -> Suite:
-    return load_suite(
-        config or files.config, cwd=files.folder / cwd, rootdir=files.folder / rootdir
-    )
+    folders = {"cwd": files.folder / cwd, "rootdir": files.folder / rootdir}
+    return load_suite(config or files.config, **folders)
 
 
-def places(suite: Suite) -> list[Path]:
-    return [
-        suite.cassette_dir,
-        suite.results_dir,
-        suite.custom_prompts_dir,
-        *(test.output_dir for test in suite.tests),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("cwd", "rootdir"),
-    [(".", "."), ("sub", "."), (".", "tests")],
-    ids=["root", "subfolder", "config outside rootdir"],
-)
+# In the root, in a folder below, and with a config outside of rootdir.
+@pytest.mark.parametrize(("cwd", "rootdir"), [(".", "."), ("sub", "."), (".", "tests")])
 def test_new_places_are_where_the_inputs_were_found(
     files: SuiteFiles, cwd: str, rootdir: str
 ) -> None:
     expected = ["inputs/cassettes/tiny", "outputs/tiny", "inputs/custom_prompts/tiny"]
     expected += ["outputs/agent_perturbation/tiny", "outputs/agent_positives"]
-    assert places(load(files, cwd, rootdir)) == [files.folder / name for name in expected]
+    suite = load(files, cwd, rootdir)
+    places = [suite.cassette_dir, suite.results_dir, suite.custom_prompts_dir]
+    places += [test.output_dir for test in suite.tests]
+    assert places == [files.folder / name for name in expected]
 
 
 def test_a_place_that_exists_is_found_as_inputs_are(files: SuiteFiles) -> None:
-    (files.folder / "sub" / "inputs" / "cassettes" / "tiny").mkdir(parents=True)
-    assert (
-        load(files, "sub", ".").cassette_dir
-        == files.folder / "sub" / "inputs" / "cassettes" / "tiny"
-    )
+    below = files.folder / "sub/inputs/cassettes/tiny"
+    below.mkdir(parents=True)
+    assert load(files, "sub", ".").cassette_dir == below
     assert load(files, ".", ".").cassette_dir == files.folder / "inputs/cassettes/tiny"
 
 
@@ -86,7 +71,6 @@ def test_a_path_that_pytest_would_read_as_something_else_begins_with_its_folder(
     tmp_path: Path,
 ) -> None:
     """pytest takes `@file` for a file of arguments, and `-x` for an option."""
-    assert argument(tmp_path / "@scope" / "x.yml", tmp_path) == "./@scope/x.yml"
-    assert argument(tmp_path / "-x.yml", tmp_path) == "./-x.yml"
-    assert argument(tmp_path / "x.yml", tmp_path) == "x.yml"
+    for path, said in {"@a/x.yml": "./@a/x.yml", "-x.yml": "./-x.yml", "x.yml": "x.yml"}.items():
+        assert argument(tmp_path / path, tmp_path) == said
     assert argument(tmp_path / "@x.yml", tmp_path / "sub") == "../@x.yml"

@@ -27,13 +27,7 @@ def processed(messages: list[dict[str, Any]], *names: str) -> AgentRun:
 
 def test_dropping_tool_messages_keeps_the_calls() -> None:
     made = processed(conversation(), "drop_tool_messages")
-    assert [message["role"] for message in made.messages] == [
-        "system",
-        "user",
-        "assistant",
-        "assistant",
-        "assistant",
-    ]
+    assert [*made.messages] == [turn for turn in conversation() if turn["role"] != "tool"]
     assert made.messages[2]["tool_calls"] == [call("look_up", order=7)]
     assert made.metadata == {"source": "test", "tool_messages_removed": 2}
 
@@ -50,10 +44,8 @@ def test_stripping_tool_outputs_keeps_the_messages_and_their_errors() -> None:
 
 def test_dropping_reasoning_keeps_the_other_blocks() -> None:
     text = {"type": "text", "text": "Hello."}
-    made = processed(
-        [assistant([THOUGHT, text, THOUGHT]), assistant([THOUGHT]), user("hi")],
-        "drop_reasoning_traces",
-    )
+    turns = [assistant([THOUGHT, text, THOUGHT]), assistant([THOUGHT]), user("hi")]
+    made = processed(turns, "drop_reasoning_traces")
     assert [message["content"] for message in made.messages] == [[text], [], "hi"]
     assert made.metadata["reasoning_traces_removed"] == 3
 
@@ -75,11 +67,9 @@ def test_the_run_itself_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("name", list(preprocessors.BUILT_IN))
-@pytest.mark.parametrize(
-    "path", ["agent_helpers.preprocessors.{}", "agent_helpers.preprocessors:{}"]
-)
-def test_built_ins_are_found_by_name_and_by_rands_path(name: str, path: str) -> None:
-    assert preprocessor_named(path.format(name)) is preprocessors.BUILT_IN[name]
+def test_built_ins_are_found_by_name_and_by_rands_path(name: str) -> None:
+    for path in ("", "agent_helpers.preprocessors.", "agent_helpers.preprocessors:"):
+        assert preprocessor_named(path + name) is preprocessors.BUILT_IN[name]
 
 
 def test_own_preprocessors_are_imported_and_a_module_that_raises_is_named(
@@ -137,16 +127,10 @@ def forget(run: dict[str, Any]) -> None:
         (explode, "explode raised KeyError: 'nothing here'"),
         (forget, "forget left the keys run_id, epoch, input, messages, metadata; the keys are"),
         (lambda _: 3, "returned int 3"),
-        (
-            lambda _: {"mesages": []},
-            "messages, metadata, mesages; the keys are run_id, epoch, input",
-        ),
+        (lambda _: {"mesages": []}, "metadata, mesages; the keys are run_id, epoch, input"),
         (lambda _: {"metadata": {"when": object()}}, "left a value that is not JSON"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
-        (
-            lambda _: [{"role": "assistant", "content": "", "tool_calls": ["x"]}],
-            "left message 0 with the tool_calls ['x'], which is no list",
-        ),
+        (lambda _: [{**assistant(""), "tool_calls": ["x"]}], "with the tool_calls ['x'], which is"),
     ],
 )
 def test_what_a_preprocessor_must_not_do_is_an_input_error_naming_it(step: Any, said: str) -> None:
@@ -159,30 +143,22 @@ def test_what_a_preprocessor_must_not_do_is_an_input_error_naming_it(step: Any, 
 
 
 def test_what_preprocessors_add_is_made_storable() -> None:
-    made = apply(
-        run_of(), [lambda _: {"messages": [user("a\x00\ud800")], "metadata": {"k\x00": "v"}}]
-    )
-    assert made.messages[0]["content"] == "a\ufffd"
-    assert made.metadata == {"k": "v"}
-    assert made.notes == (
-        "3 characters from preprocessors that cannot be stored were replaced or dropped",
-    )
+    added = {"messages": [user("a\x00\ud800")], "metadata": {"k\x00": "v"}}
+    made = apply(run_of(), [lambda _: added])
+    assert (made.messages[0]["content"], made.metadata) == ("a\ufffd", {"k": "v"})
+    said = "3 characters from preprocessors that cannot be stored were replaced or dropped"
+    assert made.notes == (said,)
 
 
 def test_the_raw_sample_goes_to_those_that_take_it() -> None:
     seen: list[object] = []
-
-    def by_name(run: dict[str, Any], raw_sample: object) -> None:
-        seen.append(raw_sample)
-
-    def by_keywords(run: dict[str, Any], **extra: object) -> None:
-        seen.append(extra["raw_sample"])
-
-    def without(run: dict[str, Any]) -> None:
-        seen.append("none")
-
+    steps: list[Any] = [
+        lambda run, raw_sample: seen.append(raw_sample),
+        lambda run, **extra: seen.append(extra["raw_sample"]),
+        lambda run: seen.append("none"),
+    ]
+    steps.append(partial(steps[0]))
     sample = SimpleNamespace(id=1)
-    steps: list[Any] = [by_name, by_keywords, without, partial(by_name)]
     assert [wants_raw_sample(step) for step in steps] == [True, True, False, True]
     apply(run_of(), steps, sample)
     assert seen == [sample, sample, "none", sample]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -17,33 +16,37 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.ids import empty_result
-from pytest_jrh.core.results import Extra
 from pytest_jrh.reports.for_programs import probability_data
 from pytest_jrh.reports.markdown import MarkdownReport
-from pytest_jrh.stats.probabilities import probabilities_of
+from pytest_jrh.stats.probabilities import Probabilities, probabilities_of
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import table_bytes
+from tests.support.figures import ends
+from tests.support.made_cases import make_result, make_spec
 
 Numbers = npt.NDArray[np.float64]
+Marks = npt.NDArray[np.bool_]
 
 
 def results_of(probabilities: Sequence[float], labels: Sequence[int], size: int = 1) -> Verdicts:
     """Verdicts of a judge whose threshold is 0.5, with so many cases of a run."""
     results = []
     for number, (value, label) in enumerate(zip(probabilities, labels, strict=True)):
-        spec = CaseSpec("", "labels", "", f"run {number // size}", number)
-        extra = Extra(probabilities=(float(value),))
-        scored = replace(empty_result(spec), scores=(int(value >= 0.5),), reasons=("",))
-        results.append(replace(scored, label=int(label), extra=extra))
+        spec = make_spec(f"run {number // size}", epoch=number)
+        about: Any = {"label": int(label), "probabilities": (float(value),)}
+        results.append(make_result(spec, score=int(value >= 0.5), **about))
     return Verdicts.of(results)
+
+
+def known(figures: Probabilities | None) -> Probabilities:
+    assert figures is not None
+    return figures
 
 
 def drawn(
     rng: np.random.Generator, n: int, size: int, spread: float, *, is_tied: bool = False
-) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+) -> tuple[Numbers, Marks]:
     """Probabilities that are true, and labels by them; half of what moves them is that of a run."""
     weight = 0.7 if size > 1 else 0.0
     shared = np.repeat(rng.normal(size=n // size), size)
@@ -74,20 +77,20 @@ def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None
     calibration = pytest.importorskip("sklearn.calibration")
     values, labels = drawn(np.random.default_rng(size), 300, size, 4, is_tied=is_tied)
     results = results_of(list(values), list(labels), size)
-    figures = probabilities_of(results)
-    assert figures is not None
+    figures = known(probabilities_of(results))
     assert figures.brier.value == pytest.approx(metrics.brier_score_loss(labels, values))
     shares, _ = calibration.calibration_curve(labels, values, n_bins=10)
     assert [share.value for share in figures.bins.values()] == pytest.approx(list(shares))
 
-    def at_few_alarms(among: npt.NDArray[np.bool_]) -> float:
-        curve = metrics.roc_curve(labels[among], values[among], drop_intermediate=False)
-        alarms, _, thresholds = curve
+    def at_few_alarms(among: Marks) -> float:
+        alarms, _, thresholds = metrics.roc_curve(
+            labels[among], values[among], drop_intermediate=False
+        )
         return float(thresholds[alarms <= 0.05].min())
 
     right, sureness = (values >= 0.5) == labels, surer(values)
 
-    def sure_enough(among: npt.NDArray[np.bool_]) -> float:
+    def sure_enough(among: Marks) -> float:
         shares, _, thresholds = metrics.precision_recall_curve(right[among], sureness[among])
         return float(thresholds[shares[:-1] >= 0.95 - 1e-12].min(initial=np.inf))
 
@@ -99,11 +102,13 @@ def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None
     for fold in (tenths == tenth for tenth in range(10)):
         called[fold] = values[fold] >= at_few_alarms(~fold) - 1e-12
         alone[fold] = sureness[fold] >= sure_enough(~fold) - 1e-12
-    assert (figures.missed.count, figures.missed.n) == (sum(~called & labels), sum(labels))
-    alarms = figures.false_alarms
-    assert (alarms.count, alarms.n) == (sum(called & ~labels), sum(~labels))
-    assert (figures.alone.count, figures.alone.n) == (sum(alone), len(values))
-    assert (figures.wrong.count, figures.wrong.n) == (sum(alone & ~right), sum(alone))
+    for share, counted, among in (
+        (figures.missed, ~called, labels),
+        (figures.false_alarms, called, ~labels),
+        (figures.alone, alone, everybody),
+        (figures.wrong, ~right, alone),
+    ):
+        assert (share.count, share.n) == (sum(counted & among), sum(among))
 
 
 @pytest.mark.parametrize(
@@ -124,12 +129,10 @@ def test_intervals_hold_the_truth_in_nine_of_ten_samples(
     held, samples = np.zeros(2), 200
     for _ in range(samples):
         values, labels = drawn(rng, n, size, spread, is_tied=is_tied)
-        figures = probabilities_of(results_of(list(values), list(labels), size))
-        assert figures is not None
+        figures = known(probabilities_of(results_of(list(values), list(labels), size)))
         for place, (share, truth) in enumerate(((figures.missed, missed), (figures.alone, alone))):
-            assert share.lower is not None
-            assert share.upper is not None
-            held[place] += share.lower <= truth <= share.upper
+            lower, upper = ends(share)
+            held[place] += lower <= truth <= upper
     assert min(held) >= 0.9 * samples
 
 
@@ -147,8 +150,7 @@ def test_nothing_is_said_where_there_is_nothing_to_say(
 @pytest.mark.parametrize(("surest", "rest"), [(0.9, 0.6), (0.5, 0.5)], ids=["wrong", "equal"])
 def test_a_threshold_that_no_case_reaches_is_none(surest: float, rest: float) -> None:
     """The surest verdicts are all false alarms."""
-    figures = probabilities_of(results_of([surest] * 5 + [rest] * 5, [0] * 5 + [1] * 5))
-    assert figures is not None
+    figures = known(probabilities_of(results_of([surest] * 5 + [rest] * 5, [0] * 5 + [1] * 5)))
     assert (figures.missed.value, figures.alone.value) == (1, 0)
     data = probability_data(figures)
     assert (data["threshold"], data["sure"]) == (None, None)

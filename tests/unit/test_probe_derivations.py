@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -48,14 +48,14 @@ def layout(name: str, base: Base, seed: int = 1) -> Derived:
     return derived(f"format_invariance-{name}", base, seed)
 
 
+def call_ids(message: Message) -> list[str]:
+    return [call["id"] for call in message.get("tool_calls") or ()]
+
+
 def pairs(messages: tuple[Message, ...]) -> list[tuple[int, int]]:
     """For each call: the positions of its turn and of its result."""
     results = {one["tool_call_id"]: at for at, one in enumerate(messages) if one["role"] == "tool"}
-    return [
-        (at, results[call["id"]])
-        for at, one in enumerate(messages)
-        for call in one.get("tool_calls") or ()
-    ]
+    return [(at, results[call]) for at, one in enumerate(messages) for call in call_ids(one)]
 
 
 def simplified(value: Any, change: Any) -> Any:
@@ -95,29 +95,19 @@ def test_calls_stay_paired_and_ids_unique(base: Base, name: str) -> None:
     messages = derived(name, base).messages
     assert all(call < result for call, result in pairs(messages))
     ids = [one["id"] for one in messages if "id" in one]
-    calls = [call["id"] for one in messages for call in one.get("tool_calls") or ()]
-    assert len({*ids, *calls}) == len(ids) + len(calls)
-
-
-def ordered(text: str) -> str:
-    return json.dumps(as_json(text))
-
-
-def trimmed(text: str) -> str:
-    return "\n".join(line.rstrip(" \r") for line in text.split("\n"))
+    ids += [call for one in messages for call in call_ids(one)]
+    assert len({*ids}) == len(ids)
 
 
 def without_blanks(text: str) -> str:
     return "".join(text.split())
 
 
-SAME_IN = {
-    "json_layout": ordered,
+SAME_IN: dict[str, Callable[[str], Any]] = {
+    "json_layout": lambda text: json.dumps(as_json(text)),
     "json_keys": as_json,
-    "line_ends": trimmed,
-    "blank_lines": without_blanks,
-    "spaces": without_blanks,
-    "indents": without_blanks,
+    "line_ends": lambda text: [line.rstrip(" \r") for line in text.split("\n")],
+    **dict.fromkeys(("blank_lines", "spaces", "indents"), without_blanks),
 }
 
 
@@ -135,9 +125,8 @@ def test_digits_escapes_and_the_layout_of_json_survive_a_change_of_keys() -> Non
     base = replace(BASE, messages=({"role": "tool", "content": text, "tool_call_id": "c"},))
     changed = message_text(layout("json_keys", base).messages[0])
     assert changed != text
-    assert sorted(line.rstrip(",") for line in changed.splitlines()) == sorted(
-        line.rstrip(",") for line in text.splitlines()
-    )
+    before, after = (sorted(each.replace(",", "").splitlines()) for each in (text, changed))
+    assert after == before
 
 
 SPOKEN = "It fits. See:\n```\nif a. B:\n```\nIs it so? Yes, e.g. here."
@@ -189,7 +178,7 @@ def test_ids_are_other_ones_and_name_the_same(base: Base) -> None:
 
     def in_order(messages: tuple[Message, ...]) -> list[str]:
         found = [one[key] for one in messages for key in ("id", "tool_call_id") if key in one]
-        return found + [call["id"] for one in messages for call in one.get("tool_calls") or ()]
+        return found + [call for one in messages for call in call_ids(one)]
 
     others = dict(zip(in_order(base.messages), in_order(changed), strict=True))
     assert all(old != new for old, new in others.items())
@@ -202,21 +191,16 @@ def test_an_injected_text_stands_at_the_end_of_one_turn_of_its_place(
     base: Base, name: str, seed: int
 ) -> None:
     changed = derived(name, base, seed).messages
-    (at,) = (
-        index
-        for index, (old, new) in enumerate(zip(base.messages, changed, strict=True))
-        if old != new
-    )
+    both = enumerate(zip(base.messages, changed, strict=True))
+    [at] = [index for index, (old, new) in both if old != new]
     place = BY_NAME[name][1].axes[1]
     roles = {"assistant_turn": "assistant", "tool_result": "tool", "user_turn": "user"}
     assert changed[at]["role"] == roles[place]
     text = BY_NAME[name][1].data.text_for(values_for(base))
     before, after = message_text(base.messages[at]), message_text(changed[at])
-    assert after.startswith(before)
-    assert after.endswith(text)
+    assert (after.startswith(before), after.endswith(text)) == (True, True)
     assert not after[len(before) : -len(text)].strip()
-    same = {key: one for key, one in changed[at].items() if key != "content"}
-    assert same == {key: one for key, one in base.messages[at].items() if key != "content"}
+    assert {**changed[at], "content": 0} == {**base.messages[at], "content": 0}
     others = [index for index, one in enumerate(base.messages) if one["role"] == roles[place]]
     assert at not in base.decisive or set(others) <= base.decisive
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_jrh.cases.probes.probe import MOST_BASES, ProbeSettings, Variant
 from pytest_jrh.config import probes as cases
 from pytest_jrh.config.probes import drawn
-from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import ids
 from pytest_jrh.core.cases import CaseSpec, RunSummary
 from pytest_jrh.recording.cassettes import cassettes_in
@@ -26,45 +27,31 @@ TESTS = "admin.perturbation_config.tests_to_run"
 SECTION = "admin.perturbation_config.probes"
 
 
-def suite_with(folder: Path, *probes: str, **settings: object) -> Suite:
+def suite_with(folder: Path, *probes: str, **settings: Any) -> Suite:
     suite = make_suite(folder)
-    more = tuple(
-        SuiteTest(name, "fail", folder, evaluate=True, targets={RUBRIC.id: (None,)})
-        for name in probes
-    )
-    bases = tuple(test.name for test in suite.tests)
-    return replace(
-        suite,
-        tests=(*suite.tests, *more),
-        probes={name: ProbeSettings(of=bases, **settings) for name in probes},  # type: ignore[arg-type]
-    )
+    more = [replace(suite.tests[0], name=name) for name in probes]
+    of = ProbeSettings(of=tuple(test.name for test in suite.tests), **settings)
+    return replace(suite, tests=(*suite.tests, *more), probes=dict.fromkeys(probes, of))
 
 
-def derived(suite: Suite, runs: int = 30) -> list[CaseSpec]:
+def derived(suite: Suite, runs: int = 30, *recorded: ids.Recorded) -> list[CaseSpec]:
     summaries = [RunSummary(f"run-{number}", 1) for number in range(runs)]
-    return [spec for spec in cases.expand(suite, summaries) if spec.variant]
+    return [spec for spec in cases.expand(suite, summaries, None, *recorded) if spec.variant]
 
 
 def test_the_cases_of_a_probe_have_ids_of_their_own(tmp_path: Path) -> None:
     specs = derived(suite_with(tmp_path, LAYOUT), runs=4)
     names = {ids.case_name(spec) for spec in specs}
     assert len(names) == len({ids.case_id(spec) for spec in specs}) == len(specs) == 8
-    by_base = {spec.base: ids.case_name(spec) for spec in specs if spec.run_id == "run-0"}
-    variants = {spec.base: spec.variant for spec in specs if spec.run_id == "run-0"}
-    assert by_base == {
-        "agent_perturbation": f"run-0[e1-{variants['agent_perturbation']}]",
-        "agent_positives": f"run-0[e1-agent_positives-{variants['agent_positives']}]",
-    }
+    for spec in specs:
+        base = "" if spec.base == "agent_perturbation" else f"{spec.base}-"
+        assert ids.case_name(spec) == f"{spec.run_id}[e1-{base}{spec.variant}]"
     assert all(spec.base_case.test == spec.base for spec in specs)
 
 
 @pytest.mark.parametrize("probe", [INJECTION, LAYOUT])
 def test_probes_keep_the_cases_and_variants_that_were_recorded(tmp_path: Path, probe: str) -> None:
     suite = suite_with(tmp_path, probe, per_case=4)
-
-    def drawn_of(runs: int, recorded: ids.Recorded) -> list[CaseSpec]:
-        summaries = [RunSummary(f"run-{number}", 1) for number in range(runs)]
-        return [spec for spec in cases.expand(suite, summaries, None, recorded) if spec.variant]
 
     def record(specs: Sequence[CaseSpec], folder: str = "kept") -> ids.Recorded:
         for spec in specs:
@@ -73,17 +60,17 @@ def test_probes_keep_the_cases_and_variants_that_were_recorded(tmp_path: Path, p
             cassette.touch()
         return ids.Recorded.of(tmp_path / folder, cassettes_in(tmp_path / folder))
 
-    first = drawn_of(6, ids.Recorded())
+    first = derived(suite, 6)
     # Some variants do not fit, and leave no recording: the same are dealt again all the same.
     recorded = record([spec for index, spec in enumerate(first) if index % 3])
-    assert drawn_of(6, recorded) == first
-    grown = drawn_of(60, recorded)
+    assert derived(suite, 6, recorded) == first
+    grown = derived(suite, 60, recorded)
     assert set(first) < set(grown)
     assert len({spec.base_case for spec in grown}) == MOST_BASES
-    assert drawn_of(60, record(grown)) == grown
+    assert derived(suite, 60, record(grown)) == grown
     # What was dealt in turn, before the key was set, stays, too.
     in_turn = derived(suite, 20)
-    assert drawn_of(20, record(in_turn, "in turn")) == in_turn
+    assert derived(suite, 20, record(in_turn, "in turn")) == in_turn
 
 
 def test_more_runs_leave_most_of_the_draw_as_it_is(tmp_path: Path) -> None:
@@ -122,30 +109,20 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.mark.parametrize(
-    ("probes", "key", "message", "hint"),
+    ("key", "value", "message", "hint"),
     [
-        (
-            {LAYOUT: {"variants": ["json_layuot"]}},
-            f"{LAYOUT}.variants[0]",
-            'got "json_layuot"; the variants of format_invariance are json_layout',
-            "json_layout is the nearest name",
-        ),
-        (
-            {LAYOUT: {"of": ["labels"]}},
-            f"{LAYOUT}.of[0]",
-            'got "labels"; the tests that format_invariance can change are agent_perturbation',
-            "add labels to admin.perturbation_config.tests_to_run",
-        ),
+        ("variants", "json_layuot", "the variants of", "json_layout is the nearest name"),
+        ("of", "labels", "the tests that", f"add labels to {TESTS}"),
     ],
 )
 def test_mistakes_in_a_section_of_a_probe_are_placed(
-    folder: Folder, probes: object, key: str, message: str, hint: str | None
+    folder: Folder, key: str, value: str, message: str, hint: str
 ) -> None:
     config = changed(TESTS, ["agent_perturbation", LAYOUT])
-    config["admin"]["perturbation_config"]["probes"] = probes
+    config["admin"]["perturbation_config"]["probes"] = {LAYOUT: {key: [value]}}
     problem = folder.problem(config)
-    assert problem.key == f"{SECTION}.{key}"
-    assert problem.message.startswith(message)
+    assert problem.key == f"{SECTION}.{LAYOUT}.{key}[0]"
+    assert problem.message.startswith(f'got "{value}"; {message} {LAYOUT}')
     assert problem.hint == hint
     assert problem.line is not None
 

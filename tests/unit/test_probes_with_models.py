@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,12 +29,10 @@ from tests.support.scripted import ScriptedModel
 
 OWN_TEXT = "Let the assistant speak of itself in the third person."
 OTHER = Rubric("kind", "Be kind.")
-EDITED: tuple[Message, ...] = (
-    *MESSAGES[:4],
-    {**MESSAGES[4], "content": "I refund order 17."},
-    *MESSAGES[5:],
-)
+TURN: Message = {**MESSAGES[4], "content": "I refund order 17."}
+EDITED: tuple[Message, ...] = (*MESSAGES[:4], TURN, *MESSAGES[5:])
 VIOLATED = Base(EDITED, 1, RUBRIC, frozenset({4}))
+SATISFIED = replace(VIOLATED, expected=0)
 PASS, FAIL = ({"verdict": verdict, "rationale": "Why."} for verdict in ("PASS", "FAIL"))
 
 
@@ -49,9 +48,8 @@ def asked(
 ) -> Derived:
     made = pipeline(Goal("fail", base.rubric.scale.targets[0]), **changes)
     by_name = {each.name: each for each in probe.variants()}
-    bench = ProbeBench(
-        tuple(rubrics), MESSAGES, made.models, made.templates, model, OWN_TEXT, of_answers
-    )
+    stages = (made.models, made.templates, model)
+    bench = ProbeBench(tuple(rubrics), MESSAGES, *stages, OWN_TEXT, of_answers)
     assert probe.ask is not None
     way = by_name[variant or [*by_name][-1]]
     return asyncio.run(probe.ask(bench, base, way, Random(1)))  # type: ignore[arg-type]
@@ -69,11 +67,10 @@ def test_a_case_edited_for_one_rubric_is_asked_about_another_that_it_satisfies()
     model = ScriptedModel(verifier=[PASS, PASS])
     made = asked(RUBRIC_SPECIFICITY, VIOLATED, model)
     assert made == Derived(EDITED, rubric=OTHER, expected=0)
-    before, after = model.asked("verifier")
-    assert "Be kind." in before.text
-    assert "It is too late for order 17." in before.text
-    assert "Be kind." in after.text
-    assert "I refund order 17." in after.text
+    texts = ("It is too late for order 17.", "I refund order 17.")
+    for check, text in zip(model.asked("verifier"), texts, strict=True):
+        assert "Be kind." in check.text
+        assert text in check.text
 
 
 @pytest.mark.parametrize(
@@ -90,9 +87,6 @@ def test_another_rubric_that_does_not_hold_makes_no_case(
     with pytest.raises(NoVerdictCase, match=reason):
         asked(RUBRIC_SPECIFICITY, VIOLATED, model)
     assert len(model.asked("verifier")) == calls
-
-
-SATISFIED = replace(VIOLATED, expected=0)
 
 
 @pytest.mark.parametrize(
@@ -150,16 +144,13 @@ NEW = written((2, "I look it up."), (4, "Order 17 is refunded."), (6, "Gladly.")
 def test_all_that_the_assistant_says_is_written_anew_and_the_label_confirmed(
     name: str, variant: str, label: int, new_label: int
 ) -> None:
-    base, model = replace(VIOLATED, expected=label), ScriptedModel(editor=NEW)
+    base = replace(VIOLATED, expected=label)
     model = ScriptedModel(editor=NEW, verifier=(PASS, FAIL)[new_label])
     made = asked(PROBES[name], base, model, variant=variant)
     assert said(made) == ["I look it up.", "Order 17 is refunded.", "Gladly."]
-    assert [turn for turn in made.messages if turn["role"] != "assistant"] == [
-        turn for turn in EDITED if turn["role"] != "assistant"
-    ]
-    assert [turn.get("tool_calls") for turn in made.messages] == [
-        turn.get("tool_calls") for turn in EDITED
-    ]
+    for now, before in zip(made.messages, EDITED, strict=True):
+        assert now.get("tool_calls") == before.get("tool_calls")
+        assert before["role"] == "assistant" or now == before
     assert made.expected == new_label
     text = model.only("editor").text
     for shown in (RUBRIC.instructions, ("satisfied", "violated")[new_label], "turns 2, 4, 6 anew"):
@@ -184,12 +175,9 @@ def test_of_an_answer_the_last_one_alone_is_written_anew() -> None:
 def test_on_a_scale_the_verifier_must_find_the_score(found: int, is_case: bool) -> None:
     base = replace(VIOLATED, rubric=ORDINAL, expected=1)
     model = ScriptedModel(editor=NEW, verifier={**PASS, "score": found})
-    if is_case:
+    refused = pytest.raises(NoVerdictCase, match=r"does not find the rubric 1 \(")
+    with contextlib.nullcontext() if is_case else refused:
         assert asked(PARAPHRASE, base, model).expected == 1
-        assert "Order 17 is refunded." in model.only("verifier").text
-        return
-    with pytest.raises(NoVerdictCase, match=r"does not find the rubric 1 \("):
-        asked(PARAPHRASE, base, model)
 
 
 @pytest.mark.parametrize("probe", [PARAPHRASE, VERDICT_PRESSURE, PROBES["mine"]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -28,30 +28,21 @@ from pytest_jrh.llm.calls import Response
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-BUILT_IN = sorted(
-    {
-        (
-            prompts.built_in_name(stage, mode=mode, objective=objective, of=of),
-            stage,
-            mode,
-            objective,
-            of,
-        )
-        for stage in STAGES
-        for mode in MODES
-        for objective in OBJECTIVES
-        for of in ("text", *STAGES[stage].prompts_of - {"acts", "pair"})
-    }
-)
+BUILT_IN = [
+    (stage, {"mode": mode, "objective": objective, "of": of})
+    for stage in STAGES
+    for mode in MODES
+    for objective in OBJECTIVES
+    for of in ("text", *sorted(STAGES[stage].prompts_of - {"acts", "pair"}))
+]
 LEVELS = (ScoreLevel(1, "partly done"), ScoreLevel(0, "not done"), ScoreLevel(2, "done"))
 WHYS = {"rationale", "reasoning"}
 FINDINGS = {"verdict", "score"}
 
 
 def sample_values(stage: str) -> dict[str, object]:
-    return {
-        name: 41 if name in prompts.INTEGERS else f"[[{name}]]" for name in STAGES[stage].variables
-    }
+    texts = {name: f"[[{name}]]" for name in STAGES[stage].variables}
+    return {**texts, **dict.fromkeys(prompts.INTEGERS & texts.keys(), 41)}
 
 
 def built_in(stage: str, *, mode: Mode = "binary", objective: Objective = "fail") -> Template:
@@ -72,12 +63,13 @@ def response_model(stage: str, mode: Mode) -> type[Response]:
     return models[stage]
 
 
-@pytest.mark.parametrize(("name", "stage", "mode", "objective", "of"), BUILT_IN)
+@pytest.mark.parametrize(("stage", "of"), BUILT_IN)
 def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
-    name: str, stage: str, mode: Mode, objective: Objective, of: PromptsOf
+    stage: str, of: dict[str, Any]
 ) -> None:
-    template = prompts.load_template(stage, mode=mode, objective=objective, of=of)
+    template = prompts.load_template(stage, **of)
     # The check that sessions spare it.
+    name = prompts.built_in_name(stage, **of)
     assert template == prompts.parse_prompt(template.source, f"built-in {name}", stage=stage)
     system, user = prompts.messages(template, sample_values(stage))
     assert [system["role"], user["role"]] == ["system", "user"]
@@ -89,16 +81,9 @@ def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
     assert re.search(r"between XML-like tags is data\b.*not instructions to you", system["content"])
     outside = re.sub(r"<(\w+)>\n.*?\n</\1>", "", user["content"], flags=re.DOTALL)
     assert "[[" not in outside
-
-
-@pytest.mark.parametrize(("name", "stage", "mode", "objective", "of"), BUILT_IN)
-def test_a_built_in_prompt_asks_for_the_fields_of_its_schema_in_order_and_for_reasons_first(
-    name: str, stage: str, mode: Mode, objective: Objective, of: PromptsOf
-) -> None:
-    template = prompts.load_template(stage, mode=mode, objective=objective, of=of)
-    system = prompts.messages(template, sample_values(stage))[0]["content"]
-    asked = re.findall(r"^ *- (\w+): ", system.partition("\nReturn:\n")[2], re.MULTILINE)
-    schema = response_model(stage, mode).model_json_schema()
+    # It asks for the fields of its schema in order, and for reasons first.
+    asked = re.findall(r"^ *- (\w+): ", system["content"].partition("\nReturn:\n")[2], re.MULTILINE)
+    schema = response_model(stage, of["mode"]).model_json_schema()
     nested = schema.get("$defs", {}).get("PlannedStep", {}).get("properties", {})
     assert asked == [*schema["properties"], *nested]
     order = [field for field in asked if field in WHYS | FINDINGS]
@@ -112,13 +97,8 @@ def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(
     stage: str, mode: Mode, of: PromptsOf
 ) -> None:
     template = prompts.load_template(stage, mode=mode, objective="fail", of=of)
-    told = re.findall(
-        r"perturb\w*|edit\w*|rewrit\w*|target\w*|test\b|test case\w*|plant\w*|plan\w*"
-        r"|objective\w*|synthetic",
-        template.source,
-        re.IGNORECASE,
-    )
-    assert told == []
+    telling = r"perturb|edit|rewrit|target|test\b|test case|plan|objective|synthetic"
+    assert re.findall(telling, template.source, re.IGNORECASE) == []
     assert template.variables.isdisjoint({"summary", "ordinal_guidance"})
 
 
@@ -157,13 +137,10 @@ def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: str) -> 
 
 
 def test_a_prompt_that_would_not_render_is_refused_before_it_is_used() -> None:
-    source = (
-        "{{ rubric }}\n---user---\n{{ transcript }}\n\n{% if not instruction %}{{ "
-        "transcript.nope }}{% endif %}"
-    )
-    with pytest.raises(InputError) as caught:
+    branch = "{% if not instruction %}{{ transcript.nope }}{% endif %}"
+    source = f"{{{{ rubric }}}}\n---user---\n{{{{ transcript }}}}\n\n{branch}"
+    with pytest.raises(InputError, match=r"^judge\.md:"):
         prompts.parse_prompt(source, "judge.md", stage="judge")
-    assert caught.value.problems[0].file == "judge.md"
 
 
 def test_a_system_prompt_of_the_stage_is_the_system_message_and_loses_nothing() -> None:
@@ -171,10 +148,8 @@ def test_a_system_prompt_of_the_stage_is_the_system_message_and_loses_nothing() 
     values = sample_values("verifier")
     own, user = prompts.messages(template, values)
     messages = prompts.messages(template, values, system_prompt="Be strict. {{ 7*7 }} {transcript}")
-    assert messages == [
-        {"role": "system", "content": "Be strict. {{ 7*7 }} {transcript}"},
-        {"role": "user", "content": f"{own['content']}\n\n{user['content']}"},
-    ]
+    assert messages[0] == {"role": "system", "content": "Be strict. {{ 7*7 }} {transcript}"}
+    assert messages[1:] == [{"role": "user", "content": f"{own['content']}\n\n{user['content']}"}]
 
 
 @given(
@@ -195,7 +170,5 @@ def test_a_transcript_can_move_neither_the_separator_nor_the_delimiters(transcri
 
 def test_the_scale_is_written_in_ascending_order_one_line_a_level() -> None:
     assert prompts.score_levels_table(scale_of(LEVELS)) == "0: not done\n1: partly done\n2: done"
-    assert (
-        prompts.score_levels_table(scale_of((ScoreLevel(0, "a\n1: b"), ScoreLevel(1, ""))))
-        == "0: a 1: b\n1: (no description)"
-    )
+    odd = scale_of((ScoreLevel(0, "a\n1: b"), ScoreLevel(1, "")))
+    assert prompts.score_levels_table(odd) == "0: a 1: b\n1: (no description)"

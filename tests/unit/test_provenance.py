@@ -22,10 +22,7 @@ from tests.support.made_cases import make_suite, suite_run
 
 def git(folder: Path, *arguments: str) -> str:
     who = ["-c", "user.name=a", "-c", "user.email=a@b.invalid", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(
-        ["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+    return subprocess.check_output(["git", *who, *arguments], cwd=folder, text=True).strip()
 
 
 @pytest.fixture
