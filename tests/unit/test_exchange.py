@@ -105,6 +105,16 @@ def added(
     return (*sums, sign * sum(shift_of(of_place[at]) for at in places if at in shifting))
 
 
+def share(rises: Counter[int], least: int) -> Fraction:
+    """Of how many exchanges a set rises by so much."""
+    return Fraction(sum(count for rise, count in rises.items() if rise >= least), rises.total())
+
+
+def p_value(rises: Counter[int], rise: int) -> Fraction:
+    """The same, where equal ones count by half."""
+    return share(rises, rise) - Fraction(rises[rise], 2 * rises.total())
+
+
 def brute(
     cases: Sequence[CaseErrors],
     sets: Sequence[Sequence[int]],
@@ -118,49 +128,29 @@ def brute(
     groups: dict[int, list[int]] = {}
     for place, run in enumerate(runs):
         groups.setdefault(run if exchange == "runs" else place, []).append(place)
-    joint: Counter[Sums] = Counter({(0,) * len(sets): 1})
+    ways = []
     for places in groups.values():
-        after: Counter[Sums] = Counter()
-        of_places = [deals(cases[place], exchange) for place in places]
-        for dealt in zip(*of_places, strict=True):
-            more = added(places, dealt, sets, sign)
-            for sums, count in joint.items():
-                after[tuple(map(sum, zip(sums, more, strict=True)))] += count
-        joint = after
-    seen = [*added(range(len(cases)), cases, sets, sign)[:-1], abs(now) - abs(before)]
-    tails = [Tail(joint, number) for number in range(len(sets))]
+        dealt = zip(*(deals(cases[place], exchange) for place in places), strict=True)
+        ways.append([added(places, deal, sets, sign) for deal in dealt])
+    sessions = itertools.product(*ways)
+    joint = Counter(tuple(map(sum, zip(*session, strict=True))) for session in sessions)
+    rises: list[Counter[int]] = [Counter() for _ in sets]
+    for sums, count in joint.items():
+        for of_set, rise in zip(rises, sums, strict=True):
+            of_set[rise] += count
+    known = [{rise: p_value(of_set, rise) for rise in of_set} for of_set in rises]
     smallest: Counter[Fraction] = Counter()
     for sums, count in joint.items():
-        smallest[min(tail.p_value(rise) for tail, rise in zip(tails, sums, strict=True))] += count
+        smallest[min(of[rise] for of, rise in zip(known, sums, strict=True))] += count
+    seen = [*added(range(len(cases)), cases, sets, sign)[:-1], abs(now) - abs(before)]
     tests = []
-    for tail, rise in zip(tails, seen, strict=True):
-        share, p_value = tail.share(rise), tail.p_value(rise)
-        as_small = sum(count for other, count in smallest.items() if other <= p_value)
-        adjusted = Fraction(2 * as_small - smallest[p_value], 2 * joint.total())
-        adjusted_share = Fraction(as_small, joint.total())
-        figures = (share, p_value, max(share, adjusted_share), max(p_value, adjusted))
-        tests.append(SetTest(*map(float, figures)))
+    for of_set, rise in zip(rises, seen, strict=True):
+        least, p = share(of_set, rise), p_value(of_set, rise)
+        as_small = sum(count for other, count in smallest.items() if other <= p)
+        adjusted = Fraction(2 * as_small - smallest[p], 2 * joint.total())
+        adjusted_share = max(least, Fraction(as_small, joint.total()))
+        tests.append(SetTest(*map(float, (least, p, adjusted_share, max(p, adjusted)))))
     return tests
-
-
-class Tail:
-    """How many exchanges bring one set to each rise."""
-
-    def __init__(self, joint: Counter[Sums], number: int) -> None:
-        self.rises: Counter[int] = Counter()
-        for sums, count in joint.items():
-            self.rises[sums[number]] += count
-        self.known: dict[int, Fraction] = {}
-
-    def share(self, rise: int) -> Fraction:
-        at_least = sum(count for other, count in self.rises.items() if other >= rise)
-        return Fraction(at_least, self.rises.total())
-
-    def p_value(self, rise: int) -> Fraction:
-        if rise not in self.known:
-            equal = Fraction(self.rises[rise], self.rises.total())
-            self.known[rise] = self.share(rise) - equal / 2
-        return self.known[rise]
 
 
 # By verdicts before and now up to how many cases all exchanges can be gone through.

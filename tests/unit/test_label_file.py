@@ -242,9 +242,7 @@ def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
     assert rows == {("ann", "drawn"): 8, ("ben", "drawn"): 8}
 
 
-def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(
-    capsys: Capsys,
-) -> None:
+def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(capsys: Capsys) -> None:
     rows = [f"c{number},Text {number}.,{word}" for number, word in enumerate(["b", "a", "tie"] * 2)]
     name = write("t.csv", "\n".join(["id,text,verdict", *rows]))
     label_here(name, *POLITE, "--sample=6", "--by=verdict")
@@ -266,9 +264,7 @@ def test_a_column_that_was_drawn_by_is_named_for_check(capsys: Capsys) -> None:
     assert main(["check", name, "--labels=judge_polite.csv", "--verdict=judge_polite"]) == 0
 
 
-def test_labels_with_a_weight_and_without_one_are_not_in_one_file(
-    capsys: Capsys,
-) -> None:
+def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys) -> None:
     name, by = table(20), ("--sample=8", "--by=verdict")
     label_here(name, *POLITE, "--sample=8")
     assert main(["label", name, *POLITE, *by]) == 4
@@ -331,9 +327,7 @@ def test_another_question_or_another_text_has_labels_of_its_own() -> None:
     assert len(kept()) == 10
 
 
-def test_disagreements_are_settled_and_count_in_no_agreement(
-    capsys: Capsys,
-) -> None:
+def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> None:
     """On 4 of 8 cases, of which one has another text since: the rest is settled, by one of the two
     as well, and both votes stay.
     """
@@ -459,9 +453,7 @@ def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
         assert not Path("labels.csv").exists()
 
 
-def test_a_command_that_is_stopped_twice_ends_without_a_traceback(
-    capsys: Capsys,
-) -> None:
+def test_a_command_that_is_stopped_twice_ends_without_a_traceback(capsys: Capsys) -> None:
     def stop() -> None:
         raise KeyboardInterrupt
 

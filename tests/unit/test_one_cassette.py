@@ -21,18 +21,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.llm.limits import file_lock
 from pytest_jrh.recording import cassettes
-from pytest_jrh.recording.cassettes import (
-    SHARED,
-    Cassette,
-    RecordedCall,
-    cassettes_in,
-    gather,
-    lock_file,
-    prune,
-    room_for,
-    unused_cassettes,
-    update_shared,
-)
+from pytest_jrh.recording.cassettes import SHARED, Cassette, cassettes_in, gather, prune
 
 RUBRIC = "agent_positives/polite"
 # What ends a block of YAML, or looks like an end of ours.
@@ -52,7 +41,7 @@ def cassette_of(folder: Path, case: str, texts: Sequence[str]) -> Cassette:
         response = {"status": {"code": 200}, "headers": {}, "body": {"string": text}}
         exchanges = ({"request": request, "response": response},) if text else ()
         fingerprint = f"{case}-{number}"
-        cassette.entries[fingerprint] = RecordedCall(
+        cassette.entries[fingerprint] = cassettes.RecordedCall(
             stage="judge",
             fingerprint=fingerprint,
             asked={"model": "m"},
@@ -129,7 +118,7 @@ def test_a_case_recorded_anew_changes_its_own_lines_alone(tmp_path: Path) -> Non
 def test_what_somebody_records_into_keeps_its_own_file(tmp_path: Path) -> None:
     recorded(tmp_path, "a")
     recorded(tmp_path, "b")
-    with file_lock(lock_file(tmp_path, path_of(tmp_path, "b"))):
+    with file_lock(cassettes.lock_file(tmp_path, path_of(tmp_path, "b"))):
         assert gather(tmp_path) == []
         assert not path_of(tmp_path, "a").exists()
         assert path_of(tmp_path, "b").exists()
@@ -244,7 +233,7 @@ def test_a_thousand_cases_are_parsed_once_and_again_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [cassette_of(tmp_path, str(number), ["an answer"]) for number in range(1000)]
-    update_shared(tmp_path / RUBRIC / SHARED, {each.path.stem: each for each in made})
+    cassettes.update_shared(tmp_path / RUBRIC / SHARED, {each.path.stem: each for each in made})
     read = Mock(wraps=cassettes.read)
     monkeypatch.setattr(cassettes, "read", read)
     for cassette in made:
@@ -260,7 +249,7 @@ def test_pruning_takes_out_single_cases(tmp_path: Path) -> None:
     gathered(tmp_path, *"abc")
     recorded(tmp_path, "c")
     used = {path_of(tmp_path, "a")}
-    unused = unused_cassettes(cassettes_in(tmp_path), used, frozen=False)
+    unused = cassettes.unused_cassettes(cassettes_in(tmp_path), used, frozen=False)
     assert unused == [path_of(tmp_path, "b"), path_of(tmp_path, "c")]
     assert prune(tmp_path, unused) == (unused, [])
     assert cassettes_in(tmp_path) == [path_of(tmp_path, "a")]
@@ -290,7 +279,7 @@ def test_room_is_kept_for_what_is_taken_out_of_it(tmp_path: Path) -> None:
     gather(tmp_path)
     cassette = Cassette.load(path_of(tmp_path, "a"), interactions=True)
     assert len(cassette.dump()) == size
-    with room_for(0, len(cassette.dump()), tmp_path):
+    with cassettes.room_for(0, len(cassette.dump()), tmp_path):
         pass
     cassette.save()
     assert cassette.path.stat().st_size == size

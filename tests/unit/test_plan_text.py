@@ -1,4 +1,6 @@
-"""The words of a plan: costs that are known and not, and cases that stay without an answer."""
+"""The words of a plan: costs that are known and not, and cases that stay without an answer; and of
+how far a session is.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pytest_jrh.core.calls import Bounds, StageModel
+from pytest_jrh.core.calls import Bounds, Progress, Spending, StageModel, Usage
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.engine import planning
 from pytest_jrh.engine.planning import Survey, plan_lines
 from pytest_jrh.llm.limits import Price
+from pytest_jrh.reports.session import progress_line
 
 if TYPE_CHECKING:
     from pytest_jrh.engine.suite import LoadedSuites
@@ -67,3 +70,18 @@ def test_a_free_model_costs_nothing() -> None:
 def test_a_plan_of_one_call_that_costs_next_to_nothing() -> None:
     assert said(survey(calls=1, model="openai/cheap")).startswith("1 call, under $0.01: ")
     assert said(survey(calls=8, model="openai/cheap")).startswith("8 calls, up to $0.01: ")
+
+
+def test_the_line_says_how_far_the_session_is_what_it_cost_and_when_it_may_be_done() -> None:
+    spending = Spending(calls=30, usage=Usage(1000, 200), paid=0.5)
+    line = progress_line(Progress(5, 20, spending), 10.0, 100)
+    assert line == "jrh 5/20 | $0.5000, 30 calls | 0:30 left"
+    assert len(progress_line(Progress(5, 20, spending), 10.0, 20)) <= 20
+
+
+def test_the_rest_is_estimated_from_a_tenth_of_the_cases_on() -> None:
+    before, after = (progress_line(Progress(done, 100), 75.0, 100) for done in (9, 10))
+    assert before == "jrh 9/100 | $0.00, 0 calls | 1:15"
+    assert after == "jrh 10/100 | $0.00, 0 calls | 11:15 left"
+    nothing, last = (progress_line(Progress(done, done), 75.0, 100) for done in (0, 3))
+    assert "left" not in nothing + last

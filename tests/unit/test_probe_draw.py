@@ -60,7 +60,7 @@ def test_probes_keep_the_cases_and_variants_that_were_recorded(tmp_path: Path, p
             cassette.touch()
         return ids.Recorded.of(tmp_path / folder, cassettes_in(tmp_path / folder))
 
-    first = derived(suite, 6)
+    first = derived(suite, 6, ids.Recorded())
     # Some variants do not fit, and leave no recording: the same are dealt again all the same.
     recorded = record([spec for index, spec in enumerate(first) if index % 3])
     assert derived(suite, 6, recorded) == first
