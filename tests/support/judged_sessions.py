@@ -229,8 +229,8 @@ def hostile_session(text: str = HOSTILE) -> Session:
         for judge in (f"a {text}", f"b {text}"):
             results += judged(answer, runs=3, judge=judge, rubrics=("tone",))
             results += derived(["json_layout"], judge=judge)
-        named = {"rubric_id": storable(text)[0], "reasoning": text}
-        sides.append([result_with(result, **named) for result in results])
+        name = storable(text)[0]
+        sides.append([result_with(each, rubric_id=name, reasoning=text) for each in results])
     judges = [judge_line(DIGEST, f"{text} now", judge=f"a {text}")]
     return session_of(*sides, said_before=text, prompt_before=text, judges=judges)
 

@@ -106,26 +106,21 @@ def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
     assert [log.read(name, 1)[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
 
 
-def test_what_older_logs_keep_elsewhere_is_put_back_and_no_id_is_made_up(log_copy: Path) -> None:
+def test_what_older_logs_keep_elsewhere_is_put_back_and_text_is_made_storable(
+    log_copy: Path,
+) -> None:
     def age(data: dict[str, Any]) -> None:
         data["attachments"] = {"abc": "the long text"}
-        data["messages"][0]["content"] = "attachment://abc"
-        data["messages"][0].pop("id")
+        data["messages"][0] = {"role": "system", "content": "attachment://abc"}
+        data["messages"][1]["content"] = "a\ud800b\x00c"
         data["messages"][3].pop("error")
         data["messages"][3]["tool_error"] = "old failure"
-
-    run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read("zulu", 1)
-    assert run.messages[0]["content"] == "the long text"
-    assert "id" not in run.messages[0]
-    assert run.messages[3]["error"] == {"type": "unknown", "message": "old failure"}
-
-
-def test_text_is_made_storable_and_the_run_says_so(log_copy: Path) -> None:
-    def spoil(data: dict[str, Any]) -> None:
-        data["messages"][1]["content"] = "a\ud800b\x00c"
         data["metadata"] = {"k\x00": 1}
 
-    run, _ = EvalLog(edit_sample(log_copy, "zulu", spoil)).read("zulu", 1)
+    run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read("zulu", 1)
+    # No id is made up.
+    assert run.messages[0] == {"role": "system", "content": "the long text"}
+    assert run.messages[3]["error"] == {"type": "unknown", "message": "old failure"}
     assert (run.messages[1]["content"], run.metadata) == ("a\ufffdbc", {"k": 1})
     said = "characters that cannot be stored were replaced (lone surrogates) or dropped (NULs)"
     assert run.notes == (f"3 {said}",)

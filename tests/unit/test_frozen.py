@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.cases import Case, Rubric
@@ -72,9 +73,8 @@ def test_a_record_that_cannot_be_used_is_named_with_its_line(
     tmp_path: Path, record: Record, words: str
 ) -> None:
     path = written(tmp_path / "cases.jsonl", RECORD, record)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=re.escape(f"{path}:2: {words}")):
         read_jsonl(path)
-    assert f"{path}:2: {words}" in str(refused.value)
 
 
 @pytest.mark.parametrize("place", [("perturbed_messages", 3, "content"), ("metadata", "note")])
@@ -103,7 +103,6 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
     path=st.sampled_from(sorted(paths(RECORD), key=str)),
     value=st.sampled_from([None, 5, -1, 1.5, True, "", "text", [], ["x"], [{}], {}, 10**400, ...]),
 )
-@settings(max_examples=150, deadline=None)
 def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     tmp_path_factory: pytest.TempPathFactory, path: tuple[str | int, ...], value: object
 ) -> None:

@@ -89,7 +89,7 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
 
 def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
     secret = "sk-0123456789abcdef-secret"
-    said = {"reasoning": secret, "rubric_id": f"r {secret}"}
+    said: Any = {"reasoning": secret, "rubric_id": f"r {secret}"}
     results = [result_with(result, **said) for result in judged(wrong_on("run-001"), runs=2)]
     messages = [{**message, "content": secret} for message in MESSAGES]
     session = replace(session_of(results), redactor=Redactor((secret,)))

@@ -116,7 +116,7 @@ def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
 
 def test_a_prompt_is_described_by_its_model_prompt_and_parameters() -> None:
     parameters: dict[str, Any] = {"temperature": 0.5, "max_tokens": 900, "params": {"seed": 7}}
-    prompts = {"prompt_path": "judge.md", "system_prompt": "Be strict."}
+    prompts: Any = {"prompt_path": "judge.md", "system_prompt": "Be strict."}
     stage = StageModel("judge", "m", **prompts, **parameters)
     template = parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge")
     judge = PromptJudge(judge_settings(stage, repeats=3), template)

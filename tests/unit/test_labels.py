@@ -219,8 +219,8 @@ def test_a_score_of_a_log_is_one_that_was_given(
 ) -> None:
     given = zip(RUNS, values, strict=False)
     scored = [RunFields((run.run_id, 1), {}, {"m": value}) for run, value in given]
-    section = LabelSection(scorer="m")
-    suite = replace(make_suite(tmp_path), name="any", rubrics=(KIND,), tests=(), labels=[section])
+    labelled: Any = {"tests": (), "labels": (LabelSection(scorer="m"),)}
+    suite = make_suite(tmp_path, name="any", rubrics=(KIND,), **labelled)
     source: Any = SimpleNamespace(aliases=dict, unclear_names=dict, fields=lambda: scored)
     found = find_labels(suite, source, RUNS[:3], cast("Any", None))
     assert {run: label.value for (_, run, _), label in found.labels.items()} == labels

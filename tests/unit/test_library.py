@@ -1,24 +1,24 @@
-"""Cases judged from Python: a value is a verdict or it is none; the figures are a suite's."""
+"""The package as a library: cases judged from Python, its names, what importing it costs, and what
+a package index shows of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
-from pytest_jrh import (
-    Case,
-    CaseResult,
-    InputError,
-    JudgedCase,
-    Unscored,
-    Verdict,
-    judge_cases,
-    load_cases,
-    reliability,
-)
+import pytest_jrh
+from pytest_jrh import InputError, JudgedCase, Verdict, judge_cases, load_cases, reliability
+from pytest_jrh.__main__ import main
 from pytest_jrh.store.records import case_digest, record_line, to_record
 from tests.support.figures import describe
 from tests.support.made_cases import make_case, make_spec
@@ -38,8 +38,8 @@ class Number:
 
 
 def judged(
-    cases: list[Case], judge: Callable[[JudgedCase], object], **how: int
-) -> list[CaseResult]:
+    cases: list[pytest_jrh.Case], judge: Callable[[JudgedCase], object], **how: int
+) -> list[pytest_jrh.CaseResult]:
     return asyncio.run(judge_cases(cases, judge, **how))
 
 
@@ -58,7 +58,6 @@ def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> Non
     [
         (VIOLATED[0], float("inf"), "gave inf"),
         (VIOLATED[0], Number(), f"a value of the type {__name__}.Number"),
-        (VIOLATED[0], b"1", "a value of the type bytes"),
         (VIOLATED[0], (1, 2, 3), "a value of the type tuple"),
         (VIOLATED[0], "y" * 10**6, "gave 'yyy"),
         (VIOLATED[0], "1", "gave '1'"),
@@ -70,7 +69,7 @@ def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> Non
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_that_is_no_score_on_offer_is_no_verdict(
-    case: Case, value: object, words: str
+    case: pytest_jrh.Case, value: object, words: str
 ) -> None:
     [result] = judged([case], lambda _: value)
     assert (result.outcome, result.score, result.scores) == ("invalid_response", None, ())
@@ -85,18 +84,17 @@ def test_reasoning_is_kept_in_bounds() -> None:
 
 def test_what_the_judge_raises_is_named_with_its_place() -> None:
     def broken(case: JudgedCase) -> object:
-        raise LookupError("no such order")
+        raise next(errors)
 
+    errors = iter(
+        [LookupError("no such order"), pytest_jrh.Unscored("refused", stage="judge", cause="no.")]
+    )
     [result] = judged(VIOLATED[:1], broken)
     assert (result.outcome, result.score) == ("model_error", None)
     assert result.why.cause.startswith("The judge raised LookupError: no such order")
     assert result.why.places[0].endswith("in broken")
-
-    def refused(case: JudgedCase) -> object:
-        raise Unscored("refused", stage="judge", cause="it would not say.")
-
-    [result] = judged(VIOLATED[:1], refused)
-    assert (result.outcome, result.why.cause) == ("refused", "it would not say.")
+    [result] = judged(VIOLATED[:1], broken)
+    assert (result.outcome, result.why.cause) == ("refused", "no.")
 
 
 def test_a_judge_sees_no_label_and_cannot_change_the_case() -> None:
@@ -171,3 +169,70 @@ def test_cases_are_read_as_they_were_made(tmp_path: Path) -> None:
     path.write_text('{"case_id": 5, "format": 1}\n', "utf-8")
     with pytest.raises(InputError, match=r"cases.jsonl:1"):
         load_cases(path)
+
+
+ROOT = Path(__file__).parents[2]
+HEAVY = "litellm openai inspect_ai vcr jinja2 sklearn pydantic pytest yaml"
+ISSUE = {
+    "load_inspect_eval_runs",
+    "ConversationPerturber",
+    "ConversationSummarizer",
+    "PerturbationOutcome",
+    "make_llm_planner",
+    "generate_single_edit",
+    "apply_single_edit",
+    "generate_agent_perturbations",
+}
+RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
+
+
+@pytest.fixture(scope="module")
+def project() -> Any:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"pytest-jrh {pytest_jrh.__version__}\n"
+
+
+def test_the_description_on_a_package_index_has_no_link_into_the_repository(project: Any) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert RELATIVE.search(text)
+    for each in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    assert not RELATIVE.search(text)
+    assert "![" not in text
+    assert "`ARCHITECTURE.md`" in text
+
+
+def test_every_dependency_has_a_lower_bound_and_reasons_for_what_is_excluded(project: Any) -> None:
+    reasons = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    lines = project["project"]["dependencies"]
+    for extra in project["project"]["optional-dependencies"].values():
+        lines = lines + extra
+    for requirement in map(Requirement, lines):
+        if requirement.name != project["project"]["name"]:
+            excluded = [each.version for each in requirement.specifier if each.operator == "!="]
+            operators = sorted(each.operator for each in requirement.specifier)
+            assert operators == [*["!="] * len(excluded), ">="], str(requirement)
+            assert all(version in reasons for version in excluded), str(requirement)
+
+
+def test_public_names_are_sorted_have_a_text_and_hold_those_of_the_guide() -> None:
+    for name in pytest_jrh.__all__:
+        thing = getattr(pytest_jrh, name)
+        assert (thing.__name__, bool(thing.__doc__)) == (name, True)
+    assert sorted(pytest_jrh.__all__) == pytest_jrh.__all__
+    assert set(pytest_jrh.__all__) >= ISSUE
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import pytest_jrh; "
+        f"print([name for name in {HEAVY.split()!r} if name in sys.modules])"
+    )
+    found = subprocess.check_output([sys.executable, "-S", "-c", code], text=True)
+    assert found.strip() == "[]"

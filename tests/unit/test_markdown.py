@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.diffs import Piece
@@ -90,7 +90,6 @@ def unmarked(text: str) -> str:
 
 
 @given(text=st.text(st.sampled_from(SIGNS + "\x1b"), min_size=1, max_size=40))
-@settings(max_examples=150, deadline=None)
 def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
     page = rendered(f"| a | b |\n| --- | --- |\n| {code(text)} | c |\n\n- {code(text)} d\n")
     assert cells(page)[1][1:] == ["c"]
@@ -100,7 +99,6 @@ def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
 
 
 @given(text=TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_quoted_text_and_differences_hold_no_markup(text: str) -> None:
     changed = marked([Piece("same", text), Piece("gone", text), Piece("new", text)], 2_000)
     page = rendered(f"<details><summary>s</summary>{changed}</details>\n")
@@ -111,7 +109,6 @@ def test_quoted_text_and_differences_hold_no_markup(text: str) -> None:
 
 
 @given(text=TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_preformatted_text_and_prose_hold_no_markup(text: str) -> None:
     page = rendered(
         f"<details><summary>s</summary>{preformatted(text)}</details>\n\nnext {prose(text)} end\n"

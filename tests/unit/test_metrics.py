@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,11 @@ def test_metrics_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     expected, scores = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     is_binary = {*expected, *scores} <= {0, 1}
     averaged = {"zero_division": 0} | ({} if is_binary else {"average": "macro"})
-    names = {"accuracy_score": {}, "balanced_accuracy_score": {}, "cohen_kappa_score": {}}
+    names: dict[str, Any] = {
+        "accuracy_score": {},
+        "balanced_accuracy_score": {},
+        "cohen_kappa_score": {},
+    }
     for name, options in (names | dict.fromkeys(["f1_score", "precision_score"], averaged)).items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.cli.checking import CheckedTable, check_table
@@ -105,7 +105,6 @@ def test_a_pointer_names_a_field_and_keys_are_joined() -> None:
     assert text.turns[0]["content"] == "text"
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.text("a/~,1"), st.text("a/~,1")), unique=True, min_size=1))
 def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
     first, second = zip(*rows, strict=True)

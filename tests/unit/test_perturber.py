@@ -188,9 +188,9 @@ def test_verifier_sees_the_edited_transcript_and_nothing_of_the_plan() -> None:
 
 
 def test_without_a_verifier_nothing_is_confirmed_and_positives_need_leave_for_it() -> None:
-    for goal, leave in ((FAIL, {}), (PASS, {"pass_required": False})):
+    for goal in (FAIL, PASS):
         model = ScriptedModel()
-        outcome = perturbed(model, goal, verifier=False, **leave)
+        outcome = perturbed(model, goal, verifier=False, pass_required=goal == FAIL)
         assert (outcome.no_case, outcome.confirmed, outcome.verification) == (None, False, None)
         assert model.asked("verifier") == []
     assert "pass_required" in str(perturbed(ScriptedModel(), PASS, verifier=False).no_case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def files(tmp_path: Path) -> SuiteFiles:
 
 
 def load(files: SuiteFiles, cwd: str, rootdir: str, config: Path | None = None) -> Suite:
-    folders = {"cwd": files.folder / cwd, "rootdir": files.folder / rootdir}
+    folders: Any = {"cwd": files.folder / cwd, "rootdir": files.folder / rootdir}
     return load_suite(config or files.config, **folders)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.sources.eval_logs import is_plain
@@ -50,7 +50,6 @@ OTHERS = [
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
 def test_what_is_read_without_inspect_is_what_inspect_reads(data: st.DataObject) -> None:
     """Also where a value of any kind is put anywhere."""
     stored = data.draw(st.sampled_from(ORDINARY + OTHERS))

@@ -1,5 +1,5 @@
-"""The words of a plan: costs that are known and not, and cases that stay without an answer; and of
-how far a session is.
+"""The words of a plan, with costs that are known and not, and of how far a session is; and what two
+processes have paid for one case.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import pytest
 
 from pytest_jrh.core.calls import Bounds, Progress, Spending, StageModel, Usage
 from pytest_jrh.core.cases import CaseSpec
+from pytest_jrh.core.results import CaseResult, CaseSpending, total_spending
 from pytest_jrh.engine import planning
 from pytest_jrh.engine.planning import Survey, plan_lines
 from pytest_jrh.llm.limits import Price
 from pytest_jrh.reports.session import progress_line
+from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:
     from pytest_jrh.engine.suite import LoadedSuites
@@ -85,3 +87,27 @@ def test_the_rest_is_estimated_from_a_tenth_of_the_cases_on() -> None:
     assert after == "jrh 10/100 | $0.00, 0 calls | 11:15 left"
     nothing, last = (progress_line(Progress(done, done), 75.0, 100) for done in (0, 3))
     assert "left" not in nothing + last
+
+
+JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)
+
+
+def by(judge: str, making: Spending) -> CaseResult:
+    parts = {"generation run-1": making, f"judge {judge} run-1": JUDGE}
+    return make_result(make_spec(judge=judge), spending=CaseSpending(parts))
+
+
+def test_what_two_processes_paid_is_never_left_out() -> None:
+    paid = Spending(calls=4, usage=Usage(4_000, 400), cost=0.3, paid=0.3)
+    total = total_spending([by("a", paid), by("b", paid)])
+    assert (total.calls, total.paid, total.replayed) == (8, 0.6, 2)
+    assert total_spending([by("b", paid), by("c", paid.replay)]) == paid + JUDGE + JUDGE
+
+
+def test_what_one_process_paid_before_it_failed_counts_beside_what_the_other_one_did() -> None:
+    began = Spending(calls=3, usage=Usage(1_000, 100), cost=0.1, paid=0.1, lost=2)
+    ended = Spending(calls=3, replayed=1, usage=Usage(4_000, 400), cost=0.3, paid=0.2)
+    made = Spending(calls=6, usage=Usage(4_000, 400), cost=0.3, paid=0.3, lost=2)
+    for results in ([by("a", began), by("b", ended)], [by("b", ended), by("a", began)]):
+        total = total_spending(results)
+        assert replace(total, paid=round(total.paid, 9)) == made + JUDGE + JUDGE
