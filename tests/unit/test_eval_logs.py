@@ -106,9 +106,7 @@ def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
     assert [log.read(name, 1)[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
 
 
-def test_what_older_logs_keep_elsewhere_is_put_back_and_text_is_made_storable(
-    log_copy: Path,
-) -> None:
+def test_what_older_logs_keep_elsewhere_is_put_back_and_text_made_storable(log_copy: Path) -> None:
     def age(data: dict[str, Any]) -> None:
         data["attachments"] = {"abc": "the long text"}
         data["messages"][0] = {"role": "system", "content": "attachment://abc"}
@@ -188,9 +186,7 @@ def put(path: Path, name: str, data: bytes | None, compression: int = zipfile.ZI
         ("summaries.json", b'[{"id": true, "epoch": 1}]', "sample 1 has the id true"),
     ],
 )
-def test_a_damaged_archive_is_refused(
-    name: str, data: bytes | None, said: str, log_copy: Path
-) -> None:
+def test_damaged_archive_is_named(name: str, data: bytes | None, said: str, log_copy: Path) -> None:
     assert said in refusal(put(log_copy, name, data))
 
 
@@ -253,9 +249,7 @@ def test_a_part_that_unpacks_to_too_much_is_refused_unread(
 @pytest.mark.parametrize(
     ("compression", "most"), [(zipfile.ZIP_DEFLATED, 10_000_000), (93, 150_000_000)]
 )
-def test_an_archive_that_understates_a_size_unpacks_to_little_more(
-    log_copy: Path, compression: int, most: int
-) -> None:
+def test_understated_size_unpacks_to_little(log_copy: Path, compression: int, most: int) -> None:
     path = put(log_copy, "samples/zulu_epoch_1.json", spaces(200), compression)
     data = path.read_bytes()
     size = len(spaces(200)).to_bytes(4, "little")

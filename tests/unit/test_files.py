@@ -67,9 +67,7 @@ def test_any_name_becomes_a_safe_part(name: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_a_text_is_the_same_with_the_line_ends_of_another_system(
-    tmp_path: Path, encoding: str
-) -> None:
+def test_text_is_the_same_with_line_ends_of_another_system(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "judge.md"
     path.write_bytes("You judge.\r\n---user---\r\nŁódź\r\n".encode(encoding))
     assert read_text(path, "judge.md") == "You judge.\n---user---\nŁódź\n"

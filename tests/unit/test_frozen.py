@@ -37,6 +37,7 @@ from tests.support.made_cases import (
 from tests.support.suites import SuiteFiles, rubric, write_suite
 
 Record = dict[str, Any]
+BOTH = ("agent_perturbation", "agent_positives")
 RECORD = to_record(make_case())
 FROZEN = {"cases": {"frozen": "cases.jsonl"}}
 
@@ -69,9 +70,7 @@ def set_at(*path: str | int, to: object = ..., of: Record = RECORD) -> Record:
         (set_at("format", to=2), "format: no made case: input should be 1"),
     ],
 )
-def test_a_record_that_cannot_be_used_is_named_with_its_line(
-    tmp_path: Path, record: Record, words: str
-) -> None:
+def test_unusable_record_is_named_with_its_line(tmp_path: Path, record: Record, words: str) -> None:
     path = written(tmp_path / "cases.jsonl", RECORD, record)
     with pytest.raises(InputError, match=re.escape(f"{path}:2: {words}")):
         read_jsonl(path)
@@ -127,9 +126,7 @@ def suite(tmp_path: Path) -> SuiteFiles:
     return write_suite(tmp_path, runs=1, rubrics=2, overrides=FROZEN)
 
 
-def frozen_case(
-    test: str = "agent_perturbation", rubric_id: str = "rubric-1", **changes: Any
-) -> Case:
+def frozen_case(test: str = BOTH[0], rubric_id: str = "rubric-1", **changes: Any) -> Case:
     spec = make_spec("run-1", suite="tiny", test=test, rubric_id=rubric_id, **changes)
     case = make_case(spec)
     text = rubric(int(rubric_id[-1]))["instructions"]
@@ -142,7 +139,6 @@ def ready(suite: SuiteFiles, *cases: Case | Record) -> ReadySuite:
     return make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
 
 
-BOTH = ("agent_perturbation", "agent_positives")
 WHOLE = [frozen_case(test, rubric_id) for test in BOTH for rubric_id in ("rubric-1", "rubric-2")]
 
 
@@ -169,9 +165,7 @@ def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> No
 
 
 @pytest.mark.parametrize(("target", "test", "scores"), [(5, BOTH[0], "0, 1, 2"), (1, BOTH[1], "2")])
-def test_scores_that_the_rubric_does_not_have_are_named(
-    tmp_path: Path, target: int, test: str, scores: str
-) -> None:
+def test_scores_off_scale_are_named(tmp_path: Path, target: int, test: str, scores: str) -> None:
     suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides=FROZEN)
     levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
     case = frozen_case(test, target_score=target)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,7 @@ from tests.support.made_cases import MESSAGES, make_result, make_spec, make_suit
 from tests.support.page_reader import Page, bodies, data_blocks, listed_cases, session_data
 
 
-def page_of(
-    folder: Path, session: Session, messages: Any = MESSAGES, limit: int = 30_000_000
-) -> Page:
+def page_of(folder: Path, session: Session, messages: Any = MESSAGES, limit: int = 10**8) -> Page:
     made = [result for result in session.results if not result.spec.derived]
     records = spooled(folder / "spool", made, lambda result: messages)
     path = folder / "report.html"
@@ -113,9 +111,7 @@ def test_what_does_not_fit_is_left_out_and_mistakes_are_kept(tmp_path: Path) -> 
     assert bodies(page)[last["key"]]["voices"][-1]["why"] == "The order is late."
 
 
-def test_a_large_table_lists_the_most_urgent_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_table_lists_the_most_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_module, "_MOST_OF_TABLE", 10)
     page = page_of(tmp_path, replace(session_of(judged(coin(), runs=12)), is_table=True))
     data = session_data(page)
@@ -127,14 +123,12 @@ def test_a_large_table_lists_the_most_urgent_and_says_so(
 SCHEMA = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))
 
 
-def check_report(
-    folder: Path, results: Sequence[CaseResult], before: Iterable[CaseResult] | None = None
-) -> None:
+def check_report(folder: Path, results: Sequence[CaseResult], **before: Any) -> None:
     suite = make_suite(folder)
     names = dict.fromkeys(result.judge for result in results) or [""]
     judges = tuple(replace(suite.judges[0], name=name or None) for name in names)
     suite = replace(suite, judges=judges)
-    session, ran = session_of(results, before), len(results)
+    session, ran = session_of(results, **before), len(results)
     for name in names:
         report = judge_report(suite, name, session)
         assert (report["panel"] is None) == (len(names) == 1)

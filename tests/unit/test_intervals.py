@@ -146,6 +146,7 @@ def test_repeats_and_scales_by_hand(cases: list[CaseErrors], share: float, p_val
 
 
 Sums: TypeAlias = tuple[int, ...]
+Sets: TypeAlias = Sequence[Sequence[int]]
 # All means of up to five repeats on scales up to ten wide are whole numbers of it.
 UNIT = 60 * 2520
 
@@ -177,9 +178,7 @@ def shift_of(case: CaseErrors) -> int:
     return mean(case.now, case.width) - mean(case.before, case.width)
 
 
-def added(
-    places: Sequence[int], dealt: Sequence[CaseErrors], sets: Sequence[Sequence[int]], sign: int
-) -> Sums:
+def added(places: Sequence[int], dealt: Sequence[CaseErrors], sets: Sets, sign: int) -> Sums:
     """By how much each set rises; the last one is of a shift with the sign."""
     *rising, shifting = sets
     of_place = dict(zip(places, dealt, strict=True))
@@ -198,10 +197,7 @@ def p_value(rises: Counter[int], rise: int) -> Fraction:
 
 
 def brute(
-    cases: Sequence[CaseErrors],
-    sets: Sequence[Sequence[int]],
-    exchange: Exchange,
-    runs: Sequence[int],
+    cases: Sequence[CaseErrors], sets: Sets, exchange: Exchange, runs: Sequence[int]
 ) -> list[SetTest]:
     """The same tests by going through all exchanges; the last set is of a shift."""
     before = sum(mean(cases[place].before, cases[place].width) for place in sets[-1])
@@ -327,9 +323,7 @@ def test_so_many_runs_without_a_broken_one_exclude_a_drop_of_five_points() -> No
 
 @given(st.integers(1, 40), st.integers(1, 40), st.data())
 @settings(max_examples=60, deadline=None)
-def test_new_cases_are_held_against_the_others_by_fishers_test(
-    cases: int, others: int, data: st.DataObject
-) -> None:
+def test_new_cases_have_fishers_test(cases: int, others: int, data: st.DataObject) -> None:
     """Of as many wrong ones as there are in all; equal shares count by half."""
     hypergeometric = pytest.importorskip("scipy.stats").hypergeom
     wrong, others_wrong = (data.draw(st.integers(0, size)) for size in (cases, others))

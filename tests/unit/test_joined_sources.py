@@ -24,7 +24,7 @@ from pytest_jrh.sources import open_sources
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
-from tests.support.logs import sample, user, write_log
+from tests.support.logs import rewrite, sample, user, write_log
 
 
 @pytest.fixture
@@ -95,15 +95,6 @@ def test_a_folder_has_one_conversation_a_file(tmp_path: Path) -> None:
         opened(tmp_path / "list.json").summaries()
 
 
-def killed(path: Path) -> Path:
-    """A log whose run was killed: an archive has no header then, but what began it."""
-    write_log(path, [sample("x")])
-    start = zipfile.ZipFile(path).read("header.json")
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("_journal/start.json", start)
-    return path
-
-
 def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> None:
     write_lines(tmp_path / "whole.jsonl", "a")
     write_log(tmp_path / "whole.eval", [sample("b")])
@@ -111,7 +102,8 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     folder.mkdir()
     write_log(folder / "started.json", [])
     write_log(folder / "started.eval", [])
-    killed(folder / "killed.eval")
+    write_log(folder / "killed.eval", [sample("x")])
+    rewrite(folder / "killed.eval", lambda members: members.__delitem__("header.json"))
     (folder / "cut.eval").write_bytes((tmp_path / "whole.eval").read_bytes()[:-40])
     (folder / "cut.json").write_text('[{"id": "c", "messages": [{"role": "user", "con')
     for name in ("empty.jsonl", "empty.json"):
@@ -158,9 +150,7 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("messages", ["conversation", "history", "run/turns"])
-def test_one_conversation_in_an_object_is_read_whatever_its_messages_are_called(
-    messages: str, tmp_path: Path
-) -> None:
+def test_conversation_is_read_whatever_messages_are_called(messages: str, tmp_path: Path) -> None:
     turns: Any = [{"content": [{"type": "text", "text": "Hi."}], "role": "user"}]
     for name in reversed(messages.split("/")):
         turns = {name: turns}
@@ -259,21 +249,16 @@ def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
         opened(one, two).summaries()
 
 
-def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_MOST_OPEN", 2)
+def test_few_files_stay_open_and_too_many_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     logs = [write_log(tmp_path / f"{n}.eval", [sample(n)]) for n in range(3)]
     closed: list[Path] = []
+    monkeypatch.setattr(sources, "_MOST_OPEN", 2)
     monkeypatch.setattr(EvalLog, "close", lambda self: closed.append(self.path))
     assert names(opened(*logs)) == ["0", "1", "2"]
     assert closed == [logs[0]]
-
-
-def test_a_folder_with_too_many_files_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pytest_jrh.sources.MOST_FILES", 2)
-    for name in "abc":
-        (tmp_path / f"{name}.jsonl").touch()
+    monkeypatch.setattr(sources, "MOST_FILES", 2)
     with pytest.raises(InputError, match="holds more than 2 files"):
         opened(tmp_path)
 
@@ -381,8 +366,8 @@ ONE, TWO, THREE, OTHER = "ab", "abcd", "abcdef", "xy"
         ([[plain(*ONE, id=1, metadata={"model": name})] for name in ("m", "n")], [ONE, ONE], 2),
     ],
 )
-def test_a_run_counts_once(
-    tmp_path: Path, files: list[list[Any]], runs: list[str], in_clusters: int
+def test_run_counts_once(
+    tmp_path: Path, files: list[Any], runs: list[str], in_clusters: int
 ) -> None:
     """Each turn is a letter."""
     for number, lines in enumerate(files):
@@ -447,9 +432,7 @@ def _archive(*names: str) -> bytes:
         ("runs.eval", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     ],
 )
-def test_what_is_no_text_is_called_what_it_is(
-    tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
+def test_no_text_is_called_what_it_is(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     for read in (lambda: opened(path).summaries(), lambda: read_text(path, name)):

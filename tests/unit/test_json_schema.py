@@ -57,9 +57,7 @@ BAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", [*GOOD, *BAD])
-def test_configs_are_right_or_wrong_for_both(
-    name: str, suite: SuiteFiles, config_schema: dict[str, Any]
-) -> None:
+def test_both_agree_on_configs(name: str, suite: SuiteFiles, config_schema: dict[str, Any]) -> None:
     document = read_document(suite.config, str(suite.config))
     data = merged(convert(document.data).data, {**GOOD, **BAD}[name])
     path = suite.folder / "changed.yml"
@@ -80,7 +78,7 @@ def test_configs_are_right_or_wrong_for_both(
         ([{"id": "a", "instructions": "x", "instruction": "y"}], False),
     ],
 )
-def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_path: Path) -> None:
+def test_both_agree_on_rubric_files(data: Any, right: bool, tmp_path: Path) -> None:
     assert (not problems(json_schema.rubrics_schema(), data)) is right
     path = tmp_path / "rubrics.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")

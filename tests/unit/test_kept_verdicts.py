@@ -153,9 +153,7 @@ def test_code_is_of_its_own_kind_whoever_supplies_it() -> None:
         ("generation 1f47", Spending(calls=2), False),
     ],
 )
-def test_code_asks_a_model_where_it_has_asked_now_or_when_it_was_recorded(
-    recording: str, spending: Spending, *, asks: bool
-) -> None:
+def test_code_asks_a_model_where_it_did(recording: str, spending: Spending, asks: bool) -> None:
     result = replace(RESULT, spending=CaseSpending({recording: spending}))
     assert [judge.asks_model for judge in with_calls([CODE], [result])] == [asks]
     other = replace(result, judge_digest="b" * 64)

@@ -145,9 +145,7 @@ RUBRICS = "- {id: polite, instructions: It is polite.}\n- {id: short, instructio
         ("id,rubric,text\na,polite,b\n", "In a line.", {"polite": "In a line."}),
     ],
 )
-def test_a_rubric_is_a_text_a_file_or_that_of_rows(
-    text: str, rubric: str, asked: dict[str, str]
-) -> None:
+def test_rubric_is_a_text_a_file_or_of_rows(text: str, rubric: str, asked: dict[str, str]) -> None:
     write("rubric.txt", "polite: It is polite.\nAlways.\n")
     write("rubrics.yml", RUBRICS)
     cases = label_here(write("t.csv", text), "--rubric", rubric)
@@ -399,9 +397,7 @@ def test_people_disagree_where_no_rubric_is_named_too() -> None:
         ("id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n", "", "on no case"),
     ],
 )
-def test_what_is_not_to_be_settled_is_said(
-    capsys: Capsys, labels: str, file: str, said: str
-) -> None:
+def test_what_is_not_settled_is_said(capsys: Capsys, labels: str, file: str, said: str) -> None:
     write("labels.csv", labels)
     assert main(["label", table(1), *POLITE, f"--disagreements={file or 'labels.csv'}"]) == 4
     assert said in capsys.readouterr().err

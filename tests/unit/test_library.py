@@ -68,9 +68,7 @@ def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> Non
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_value_that_is_no_score_on_offer_is_no_verdict(
-    case: pytest_jrh.Case, value: object, words: str
-) -> None:
+def test_no_score_on_offer_is_no_verdict(case: pytest_jrh.Case, value: object, words: str) -> None:
     [result] = judged([case], lambda _: value)
     assert (result.outcome, result.score, result.scores) == ("invalid_response", None, ())
     assert words in result.why.cause
@@ -124,7 +122,7 @@ def test_results_come_in_the_order_of_the_cases_however_many_are_judged_at_once(
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
         running -= 1
         return 1
 

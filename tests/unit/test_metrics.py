@@ -39,9 +39,7 @@ def test_metrics_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
             assert ours.value == pytest.approx(value)
 
 
-def test_without_scikit_learn_its_other_metrics_have_no_value(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_scikit_learn_other_metrics_have_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
     assert metric("f1_score", [0, 1], [0, 1]).value == 1

@@ -193,9 +193,7 @@ def test_a_merge_conflict_is_refused(tmp_path: Path, conflict: str) -> None:
     ],
     ids=["another layout", "ends of lines", "byte order mark", "no end of line"],
 )
-def test_it_is_read_as_other_programs_leave_it(
-    tmp_path: Path, rewrite: Callable[[str], str]
-) -> None:
+def test_it_is_read_as_others_leave_it(tmp_path: Path, rewrite: Callable[[str], str]) -> None:
     shared = gathered(tmp_path, *"ab")
     text = shared.read_text(encoding="utf-8")
     shared.write_bytes(rewrite(text).encode())
@@ -217,9 +215,7 @@ def test_it_is_read_as_other_programs_leave_it(
         ("method: POST", "verb: POST", "method"),
     ],
 )
-def test_what_is_no_cassette_is_refused_with_its_place(
-    tmp_path: Path, old: str, new: str, wanted: str
-) -> None:
+def test_what_is_no_cassette_is_refused(tmp_path: Path, old: str, new: str, wanted: str) -> None:
     shared = gathered(tmp_path, "a")
     shared.write_text(shared.read_text("utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(InputError, match=wanted) as refused:
@@ -256,9 +252,7 @@ def test_pruning_takes_out_single_cases(tmp_path: Path) -> None:
     assert [*(tmp_path / RUBRIC).iterdir()] == []
 
 
-def test_what_cannot_be_written_stays_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_written_stays_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, data: bytes) -> None:
         raise OSError(28, "No space left on device", str(path))
 

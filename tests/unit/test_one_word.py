@@ -23,9 +23,7 @@ SUITE = "refunds"
 @pytest.mark.parametrize("kind", ["", "is_table", "is_merge"])
 @pytest.mark.parametrize("unclear", [None, "pass", "fail"])
 @pytest.mark.parametrize("row", [*FAIL, *UNCLEAR, *PASS], ids=lambda row: row.headline)
-def test_every_place_says_the_same(
-    row: Row, unclear: str | None, kind: str, tmp_path: Path
-) -> None:
+def test_all_places_say_the_same(row: Row, unclear: str | None, kind: str, tmp_path: Path) -> None:
     """In a session, a table (`check`), and merged shards."""
     rules = {**row.rules, "unclear": unclear}
     decision = decided(row.now, row.before, rules, **row.held)

@@ -83,9 +83,7 @@ COUNTS = ["judges.py", "helper.py", "further.py", *(f for f in PROJECT if f.star
 
 
 @pytest.mark.parametrize("name", PROJECT)
-def test_what_changes_its_file_or_a_module_that_was_imported_with_it_changes_the_digest(
-    project: Project, name: str
-) -> None:
+def test_a_change_of_what_is_imported_changes_the_digest(project: Project, name: str) -> None:
     before = project.source()
     changed = textwrap.dedent(PROJECT[name]).replace("Is it", "Was it") + "# changed\n"
     project.write({name: changed})
@@ -96,13 +94,11 @@ def test_a_file_that_the_config_names_counts(project: Project) -> None:
     rules = project.folder / "rules.txt"
     before = project.source(rules=rules)
     assert before != project.source()
-    rules.write_text("Be curt.\n", encoding="utf-8")
+    project.write({"rules.txt": "Be curt.\n"})
     assert project.source(rules=rules) != before
 
 
-def test_the_digest_is_that_of_every_clone_process_and_line_end(
-    project: Project, tmp_path: Path
-) -> None:
+def test_digest_is_of_every_clone_process_and_line_end(project: Project, tmp_path: Path) -> None:
     before = project.source()
     clone = tmp_path / "clone"
     shutil.copytree(project.folder, clone, ignore=shutil.ignore_patterns("__pycache__"))
@@ -125,10 +121,7 @@ def test_code_of_no_config_counts_by_the_file_that_it_was_defined_in() -> None:
         def __call__(self, case: object) -> int:
             return 0
 
-    @functools.wraps(code_digest)
-    def wrapping(case: object) -> int:
-        return 0
-
+    wrapping = functools.wraps(code_digest)(lambda _case: 0)
     of_this_file = code_digest(wrapping, module_file=__file__)
     for code in (Judge(), functools.partial(Judge(), 1), lambda _case: 0):
         assert code_digest(code) == of_this_file
@@ -172,9 +165,7 @@ def test_an_environment_that_changes_meanwhile_is_read_all_the_same() -> None:
         ("key=[REDACTED]&n=1", "key=sk-test&n=1", True),
     ],
 )
-def test_a_secret_that_was_taken_out_stands_for_one_word(
-    recorded: str, sent: str, answers: bool
-) -> None:
+def test_a_secret_taken_out_stands_for_one_word(recorded: str, sent: str, answers: bool) -> None:
     interaction = {"request": {"method": "POST", "uri": "http://h/", "body": recorded}}
     request = HttpRequest("POST", "http://h/", sent)
     assert is_request(interaction, request, Redactor()) is answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,9 +16,9 @@ from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.llm.limits import Pace, Turn
 
 
+@dataclass
 class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
+    now: float = 100.0
 
     def __call__(self) -> float:
         return self.now
@@ -50,9 +51,7 @@ def test_no_window_of_the_period_holds_more_calls_than_the_limit_over_all_proces
         assert late - early >= period - 1e-6
 
 
-def test_a_call_counts_from_when_it_is_sent_and_not_from_when_it_was_allowed(
-    tmp_path: Path,
-) -> None:
+def test_a_call_counts_from_when_it_is_sent_and_not_when_it_was_allowed(tmp_path: Path) -> None:
     clock = Clock()
     pace, other = (Pace(tmp_path / "pace.json", clock=clock) for _ in range(2))
     turn, later = Turn(limited(1, 2.0)), Turn(limited(1, 2.0))
@@ -68,9 +67,7 @@ def test_a_call_counts_from_when_it_is_sent_and_not_from_when_it_was_allowed(
 
 
 @pytest.mark.parametrize("left", ["", '{"openai/m 1/2": [1e9]}'], ids=["half", "another start"])
-def test_what_a_machine_left_that_was_started_again_holds_nothing_back(
-    tmp_path: Path, left: str
-) -> None:
+def test_what_was_left_before_a_restart_holds_nothing_back(tmp_path: Path, left: str) -> None:
     path = tmp_path / "pace.json"
     path.write_text(left)
     path.with_suffix(".lock").touch()
@@ -88,8 +85,8 @@ def test_a_slow_down_holds_back_every_stage_of_the_model_and_no_other_model() ->
     pace = Pace(clock=clock)
     pace.slow_down("openai/m", 3.0)
     pace.slow_down("openai/m", 1.0)
-    assert pace.wait(Turn(StageModel("judge", "openai/m"))) == pytest.approx(3.0)
-    assert pace.wait(Turn(StageModel("planner", "openai/m"))) == pytest.approx(3.0)
+    for stage in ("judge", "planner"):
+        assert pace.wait(Turn(StageModel(stage, "openai/m"))) == pytest.approx(3.0)
     assert pace.wait(Turn(StageModel("judge", "openai/other"))) == 0.0
     clock.now += 3.0
     assert pace.wait(Turn(StageModel("judge", "openai/m"))) == 0.0

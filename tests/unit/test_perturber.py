@@ -312,9 +312,7 @@ def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
     assert (case.expected, case.verified, case.outcome.confirmed) == (1, False, False)
 
 
-def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(
-    tmp_path: Path,
-) -> None:
+def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_prompts(tmp_path: Path) -> None:
     suite = make_suite(tmp_path, edits_at_most=1, summary_turns=5, confirmed=False)
     own = suite.custom_prompts_dir / "agent_positives" / "editor.md"
     own.parent.mkdir(parents=True)

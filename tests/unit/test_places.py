@@ -28,9 +28,7 @@ def load(files: SuiteFiles, cwd: str, rootdir: str, config: Path | None = None) 
 
 # In the root, in a folder below, and with a config outside of rootdir.
 @pytest.mark.parametrize(("cwd", "rootdir"), [(".", "."), ("sub", "."), (".", "tests")])
-def test_new_places_are_where_the_inputs_were_found(
-    files: SuiteFiles, cwd: str, rootdir: str
-) -> None:
+def test_new_places_are_where_inputs_were_found(files: SuiteFiles, cwd: str, rootdir: str) -> None:
     expected = ["inputs/cassettes/tiny", "outputs/tiny", "inputs/custom_prompts/tiny"]
     expected += ["outputs/agent_perturbation/tiny", "outputs/agent_positives"]
     suite = load(files, cwd, rootdir)
@@ -54,9 +52,7 @@ def test_a_place_that_exists_is_found_as_inputs_are(files: SuiteFiles) -> None:
         ("suites/tiny.jrh.yml", "outputs/suites/tiny.jrh"),
     ],
 )
-def test_results_of_configs_of_one_name_are_kept_apart(
-    files: SuiteFiles, config: str, results: str
-) -> None:
+def test_results_of_one_name_are_kept_apart(files: SuiteFiles, config: str, results: str) -> None:
     path = files.folder / config
     path.parent.mkdir(parents=True, exist_ok=True)
     if path != files.config:
@@ -68,9 +64,7 @@ def test_results_of_configs_of_one_name_are_kept_apart(
             assert {test.output_dir for test in suite.tests} == {files.folder / results}
 
 
-def test_a_path_that_pytest_would_read_as_something_else_begins_with_its_folder(
-    tmp_path: Path,
-) -> None:
+def test_a_path_that_pytest_would_misread_begins_with_its_folder(tmp_path: Path) -> None:
     """pytest takes `@file` for a file of arguments, and `-x` for an option."""
     for path, said in {"@a/x.yml": "./@a/x.yml", "-x.yml": "./-x.yml", "x.yml": "x.yml"}.items():
         assert argument(tmp_path / path, tmp_path) == said

@@ -114,9 +114,7 @@ def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None
 @pytest.mark.parametrize(
     ("n", "size", "spread", "is_tied"), [(80, 1, 6, False), (200, 10, 4, False), (200, 1, 1, True)]
 )
-def test_intervals_hold_the_truth_in_nine_of_ten_samples(
-    n: int, size: int, spread: float, is_tied: bool
-) -> None:
+def test_nine_of_ten_intervals_hold_truth(n: int, size: int, spread: float, is_tied: bool) -> None:
     """The truth is that of all cases: their quantiles, each with its share of violations."""
     quantiles = [NormalDist().inv_cdf(place / 4_000) for place in range(1, 4_000, 2)]
     every = 1 / (1 + np.exp(-spread * np.array(quantiles)))
@@ -141,9 +139,7 @@ def test_intervals_hold_the_truth_in_nine_of_ten_samples(
     [([], [], 1), ([0, 1], [0, 1], 1), ([0.2, 0.9], [1, 1], 1), ([0.2, 0.9], [0, 1], 2)],
     ids=["none", "verdicts", "one label", "one run"],
 )
-def test_nothing_is_said_where_there_is_nothing_to_say(
-    values: list[float], labels: list[int], size: int
-) -> None:
+def test_nothing_is_said_of_too_little(values: list[float], labels: list[int], size: int) -> None:
     assert probabilities_of(results_of(values, labels, size)) is None
 
 

@@ -93,9 +93,7 @@ def as_json(text: str) -> Any:
 
 @unhurried
 @given(bases(), st.sampled_from(sorted(BY_NAME)), st.integers(0, 9))
-def test_a_derivation_repeats_itself_and_leaves_its_base_alone(
-    base: Base, name: str, seed: int
-) -> None:
+def test_a_derivation_repeats_itself_and_leaves_its_base(base: Base, name: str, seed: int) -> None:
     before = repr(base)
     once = derived(name, base, seed)
     assert repr(derived(name, base, seed)) == repr(once)
@@ -201,9 +199,7 @@ def test_ids_are_other_ones_and_name_the_same(base: Base) -> None:
 
 @unhurried
 @given(bases(), st.sampled_from(INJECTIONS), st.integers(0, 9))
-def test_an_injected_text_stands_at_the_end_of_one_turn_of_its_place(
-    base: Base, name: str, seed: int
-) -> None:
+def test_an_injected_text_ends_one_turn_of_its_place(base: Base, name: str, seed: int) -> None:
     changed = derived(name, base, seed).messages
     both = enumerate(zip(base.messages, changed, strict=True))
     [at] = [index for index, (old, new) in both if old != new]
@@ -237,9 +233,7 @@ def place_of_neutral_turns(messages: tuple[Message, ...], decisive: int, place: 
 @pytest.mark.parametrize(
     ("place", "expected"), [("before", [3]), ("after", [5]), ("around", [3, 5])]
 )
-def test_neutral_turns_stand_next_to_the_exchange_that_decides(
-    place: str, expected: list[int]
-) -> None:
+def test_neutral_turns_stand_next_to_what_decides(place: str, expected: list[int]) -> None:
     said = [f"{role} {number}" for number in (1, 2, 3) for role in ("user", "assistant")]
     turns = [{"role": text.split()[0], "content": text * 20} for text in said]
     messages = ({"role": "system", "content": "Be kind."}, *turns)
@@ -312,9 +306,7 @@ def test_a_case_edited_for_one_rubric_is_asked_about_another_that_it_satisfies()
         ([PASS, FAIL], "the edit violates the rubric kind as well", 2),
     ],
 )
-def test_another_rubric_that_does_not_hold_makes_no_case(
-    answers: list[Any], reason: str, calls: int
-) -> None:
+def test_another_violated_rubric_is_no_case(answers: list[Any], reason: str, calls: int) -> None:
     model = ScriptedModel(verifier=answers)
     with pytest.raises(NoVerdictCase, match=reason):
         asked(RUBRIC_SPECIFICITY, VIOLATED, model)
@@ -332,9 +324,7 @@ def test_another_rubric_that_does_not_hold_makes_no_case(
         (PARAPHRASE, replace(VIOLATED, messages=MESSAGES[:2]), "the assistant said nothing"),
     ],
 )
-def test_a_case_that_a_probe_cannot_change_costs_no_call(
-    probe: Probe, base: Base, reason: str
-) -> None:
+def test_a_case_a_probe_cannot_change_costs_no_call(probe: Probe, base: Base, reason: str) -> None:
     model = ScriptedModel()
     with pytest.raises(NoVerdictCase, match=reason):
         asked(probe, base, model, rubrics=(OTHER,))

@@ -64,9 +64,7 @@ def response_model(stage: str, mode: Mode) -> type[Response]:
 
 
 @pytest.mark.parametrize(("stage", "of"), BUILT_IN)
-def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
-    stage: str, of: dict[str, Any]
-) -> None:
+def test_built_in_prompts_render_all_and_ask_for_the_schema(stage: str, of: dict[str, Any]) -> None:
     template = prompts.load_template(stage, **of)
     # The check that sessions spare it.
     name = prompts.built_in_name(stage, **of)
@@ -93,9 +91,7 @@ def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
 @pytest.mark.parametrize("of", ["text", "answer"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("stage", ["judge", "judge.together", "verifier"])
-def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(
-    stage: str, mode: Mode, of: PromptsOf
-) -> None:
+def test_nothing_is_told_of_how_a_case_was_made(stage: str, mode: Mode, of: PromptsOf) -> None:
     template = prompts.load_template(stage, mode=mode, objective="fail", of=of)
     telling = r"perturb|edit|rewrit|target|test\b|test case|plan|objective|synthetic"
     assert re.findall(telling, template.source, re.IGNORECASE) == []
@@ -108,14 +104,11 @@ def test_the_binary_judge_is_told_that_one_means_violated_even_for_a_rubric_that
     assert "a transcript that passes gets 0 and one that fails gets 1" in system
 
 
-def test_an_override_wins_where_it_exists_then_the_prompt_path_then_the_built_in(
-    tmp_path: Path,
-) -> None:
+def test_an_override_wins_then_the_prompt_path_then_the_built_in(tmp_path: Path) -> None:
     override = prompts.override_path(tmp_path / "custom", "agent_positives", "planner")
     assert override == tmp_path / "custom" / "agent_positives" / "planner.md"
     path = tmp_path / "mine.md"
     path.write_text("mine {{ rubric_instructions }} {{ assistant_transcript }}")
-
     load = partial(prompts.load_template, "planner", mode="binary", objective="pass")
     assert load(override=override).origin == "built-in planner.binary.pass"
     assert load(override=override, prompt_path=str(path)).origin == str(path)
@@ -127,11 +120,11 @@ def test_an_override_wins_where_it_exists_then_the_prompt_path_then_the_built_in
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: str) -> None:
     for names in STAGES[stage].required:
-        alternatives = names.split("|")
-        others = STAGES[stage].variables.difference(alternatives)
+        first, *more = names.split("|")
+        others = STAGES[stage].variables - {first, *more}
         rest = " ".join(f"{{{{ {other} }}}}" for other in others)
-        name = " or ".join(alternatives)
-        expected = f"does not use the required {name}; it uses .*; available: .*{alternatives[0]}"
+        name = " or ".join([first, *more])
+        expected = f"does not use the required {name}; it uses .*; available: .*{first}"
         with pytest.raises(InputError, match=expected):
             prompts.parse_prompt(rest, "mine.md", stage=stage)
 
