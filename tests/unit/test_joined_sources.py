@@ -249,9 +249,7 @@ def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
         opened(one, two).summaries()
 
 
-def test_few_files_stay_open_and_too_many_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_files_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logs = [write_log(tmp_path / f"{n}.eval", [sample(n)]) for n in range(3)]
     closed: list[Path] = []
     monkeypatch.setattr(sources, "_MOST_OPEN", 2)
@@ -345,7 +343,7 @@ ONE, TWO, THREE, OTHER = "ab", "abcd", "abcdef", "xy"
 
 
 @pytest.mark.parametrize(
-    ("files", "runs", "in_clusters"),
+    ("files", "runs", "clustered"),
     [
         ([[request(*ONE), request(*TWO), request(*THREE)]], [THREE], 0),
         ([[request(*THREE, id="z"), request(*ONE, id="x"), request(*TWO, id="y")]], [THREE], 0),
@@ -366,9 +364,7 @@ ONE, TWO, THREE, OTHER = "ab", "abcd", "abcdef", "xy"
         ([[plain(*ONE, id=1, metadata={"model": name})] for name in ("m", "n")], [ONE, ONE], 2),
     ],
 )
-def test_run_counts_once(
-    tmp_path: Path, files: list[Any], runs: list[str], in_clusters: int
-) -> None:
+def test_run_counts_once(tmp_path: Path, files: list[Any], runs: list[str], clustered: int) -> None:
     """Each turn is a letter."""
     for number, lines in enumerate(files):
         (tmp_path / f"{number}.jsonl").write_text(as_lines(lines))
@@ -379,7 +375,7 @@ def test_run_counts_once(
         found.append("".join(message_text(part) for part in said if part["role"] != "system"))
     assert found == runs
     shared = [cluster for cluster in clusters(source) if cluster]
-    assert (len(shared), len(set(shared))) == (in_clusters, min(in_clusters, 1))
+    assert (len(shared), len(set(shared))) == (clustered, min(clustered, 1))
     is_less = sum(map(len, files)) > len(runs)
     assert any("left out" in notice for notice in source.notices()) == is_less
 

@@ -140,9 +140,7 @@ def _verdict(value: Any, threshold: float | None = None) -> Verdict:
     return Scoring("The judge j", None, threshold).verdict(CodeAnswer(value, "why"), CASE)
 
 
-@pytest.mark.parametrize(
-    ("value", "score"), [(0.6, 1), (0.59, 0), (1, 1), (0, 0), (np.float64(0.7), 1)]
-)
+@pytest.mark.parametrize(("value", "score"), [(0.6, 1), (0.59, 0), (1, 1), (np.float64(0.7), 1)])
 def test_a_probability_is_the_verdict_of_its_threshold(value: float, score: int) -> None:
     assert _verdict(value, 0.6) == Verdict(score, "why", float(value))
     scorer = Scoring("The judge j", {"C": 0, "I": 1}, 0.6, one_passes=True)

@@ -161,9 +161,7 @@ def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str
     assert problem(path, head + content).startswith(f"labels.csv:{said}")
 
 
-@pytest.mark.parametrize(
-    ("word", "key"), [("harm", '"harm"'), ("No harm: ok", '"No harm: ok"'), ("yes", '"yes"')]
-)
+@pytest.mark.parametrize(("word", "key"), [("harm", '"harm"'), ("No harm: ok", '"No harm: ok"')])
 def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) -> None:
     [of_word] = join(path, f"run_id,label\na,{word}\n").problems
     assert of_word.hint == f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"

@@ -84,9 +84,8 @@ def test_what_the_judge_raises_is_named_with_its_place() -> None:
     def broken(case: JudgedCase) -> object:
         raise next(errors)
 
-    errors = iter(
-        [LookupError("no such order"), pytest_jrh.Unscored("refused", stage="judge", cause="no.")]
-    )
+    refusal = pytest_jrh.Unscored("refused", stage="judge", cause="no.")
+    errors = iter([LookupError("no such order"), refusal])
     [result] = judged(VIOLATED[:1], broken)
     assert (result.outcome, result.score) == ("model_error", None)
     assert result.why.cause.startswith("The judge raised LookupError: no such order")

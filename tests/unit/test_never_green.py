@@ -225,7 +225,7 @@ def word_of(before: list[str], now: list[str], judge: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("judge", [{}, AGAIN], ids=["changed", "asked again"])
-def test_one_more_mistake_never_makes_the_word_better_and_an_untouched_rubric_never_worse(
+def test_a_mistake_is_never_better_and_an_untouched_rubric_never_worse(
     judge: dict[str, Any],
 ) -> None:
     rng = random.Random(5)

@@ -22,10 +22,8 @@ def as_inspect_reads(data: dict[str, Any]) -> dict[str, Any]:
     theirs = EvalSample.model_validate(copy.deepcopy(data), context={"deserializing": True})
     if theirs.attachments:
         theirs = resolve_sample_attachments(theirs, True)
-    return {
-        **theirs.model_dump(mode="json", exclude_none=True, include={*FIELDS, "id"}),
-        "metadata": theirs.metadata,
-    }
+    fields = theirs.model_dump(mode="json", exclude_none=True, include={*FIELDS, "id"})
+    return {**fields, "metadata": theirs.metadata}
 
 
 def told(data: dict[str, Any]) -> str:

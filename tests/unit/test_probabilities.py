@@ -82,16 +82,14 @@ def test_the_figures_are_those_of_scikit_learn(size: int, is_tied: bool) -> None
     shares, _ = calibration.calibration_curve(labels, values, n_bins=10)
     assert [share.value for share in figures.bins.values()] == pytest.approx(list(shares))
 
-    def at_few_alarms(among: Marks) -> float:
-        alarms, _, thresholds = metrics.roc_curve(
-            labels[among], values[among], drop_intermediate=False
-        )
+    def at_few_alarms(of: Marks) -> float:
+        alarms, _, thresholds = metrics.roc_curve(labels[of], values[of], drop_intermediate=False)
         return float(thresholds[alarms <= 0.05].min())
 
     right, sureness = (values >= 0.5) == labels, surer(values)
 
-    def sure_enough(among: Marks) -> float:
-        shares, _, thresholds = metrics.precision_recall_curve(right[among], sureness[among])
+    def sure_enough(of: Marks) -> float:
+        shares, _, thresholds = metrics.precision_recall_curve(right[of], sureness[of])
         return float(thresholds[shares[:-1] >= 0.95 - 1e-12].min(initial=np.inf))
 
     everybody = np.full(len(values), True)

@@ -230,14 +230,12 @@ def place_of_neutral_turns(messages: tuple[Message, ...], decisive: int, place: 
     return places
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"), [("before", [3]), ("after", [5]), ("around", [3, 5])]
-)
-def test_neutral_turns_stand_next_to_what_decides(place: str, expected: list[int]) -> None:
+@pytest.mark.parametrize(("place", "at"), [("before", [3]), ("after", [5]), ("around", [3, 5])])
+def test_neutral_turns_stand_next_to_what_decides(place: str, at: list[int]) -> None:
     said = [f"{role} {number}" for number in (1, 2, 3) for role in ("user", "assistant")]
     turns = [{"role": text.split()[0], "content": text * 20} for text in said]
     messages = ({"role": "system", "content": "Be kind."}, *turns)
-    assert place_of_neutral_turns(messages, 4, place) == expected
+    assert place_of_neutral_turns(messages, 4, place) == at
 
 
 @pytest.mark.parametrize("call_id", ["c", ["c"]])

@@ -145,11 +145,7 @@ def test_a_system_prompt_of_the_stage_is_the_system_message_and_loses_nothing() 
     assert messages[1:] == [{"role": "user", "content": f"{own['content']}\n\n{user['content']}"}]
 
 
-@given(
-    transcript=st.text(st.sampled_from("\n-user{}%</>transcip &"), max_size=60).map(
-        "\n---user---\n".__add__
-    )
-)
+@given(st.text(st.sampled_from("\n-user{}%</>transcip &")).map("\n---user---\n".__add__))
 def test_a_transcript_can_move_neither_the_separator_nor_the_delimiters(transcript: str) -> None:
     template = built_in("judge")
     values = sample_values("judge")
