@@ -26,14 +26,7 @@ from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.made_cases import Outputs, read_jsonl
 from pytest_jrh.store.records import record_line, to_record
-from tests.support.made_cases import (
-    MESSAGES,
-    make_case,
-    make_result,
-    make_spec,
-    make_suite,
-    suite_run,
-)
+from tests.support.made_cases import make_case, make_result, make_spec, make_suite, suite_run
 from tests.support.suites import SuiteFiles, rubric, write_suite
 
 Record = dict[str, Any]
@@ -175,7 +168,7 @@ def test_scores_off_scale_are_named(tmp_path: Path, target: int, test: str, scor
 
 
 def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
-    rand = {"run_id": "1", "gold_messages": list(MESSAGES)}
+    rand = {"run_id": "1", "gold_messages": RECORD["gold_messages"]}
     made = ready(suite, rand, *WHOLE[:3])
     missing, left_out = made.suite.notices
     assert missing.endswith("has no case of the test agent_positives for the rubric 'rubric-2'.")

@@ -25,15 +25,11 @@ def problems(schema: dict[str, Any], data: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def config_schema() -> dict[str, Any]:
-    return json_schema.config_schema()
-
-
-@pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFiles:
     return write_suite(tmp_path_factory.mktemp("suite"), mode="ordinal")
 
 
+CONFIG_SCHEMA = json_schema.config_schema()
 GOOD: dict[str, dict[str, Any]] = {
     "a section without content": {"judge": None, "gate": None},
     "null for a key": {"rand": {"stamp": None, "metric": None}},
@@ -57,12 +53,12 @@ BAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", [*GOOD, *BAD])
-def test_both_agree_on_configs(name: str, suite: SuiteFiles, config_schema: dict[str, Any]) -> None:
+def test_both_agree_on_configs(name: str, suite: SuiteFiles) -> None:
     document = read_document(suite.config, str(suite.config))
     data = merged(convert(document.data).data, {**GOOD, **BAD}[name])
     path = suite.folder / "changed.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    assert bool(problems(config_schema, data)) is (name in BAD)
+    assert bool(problems(CONFIG_SCHEMA, data)) is (name in BAD)
     with contextlib.nullcontext() if name in GOOD else pytest.raises(InputError):
         fit(read_document(path, str(path)))
 

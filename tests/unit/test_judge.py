@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 
 from pytest_jrh.core.calls import Complete
-from pytest_jrh.core.cases import (
-    Case,
-    CaseSpec,
-    Edit,
-    PerturbationOutcome,
-    Plan,
-    PlanStep,
-    Verification,
-)
+from pytest_jrh.core.cases import Case, Edit, PerturbationOutcome, Plan, PlanStep, Verification
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.judges.judge import CodeAnswer, judged_case
@@ -26,7 +18,7 @@ from pytest_jrh.judges.own_code import Scoring
 from pytest_jrh.judges.python import answer_of
 from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import MESSAGES, ORDINAL, RUBRIC, RUN, stage, verdict_of
-from tests.support.made_cases import make_case
+from tests.support.made_cases import make_case, make_spec
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 SECRET = "HIDDEN-WORD"
@@ -44,7 +36,7 @@ def case(*, target: int | None = None, edited: bool = True) -> Case:
         final_summary=SECRET,
     )
     return Case(
-        spec=CaseSpec("the-suite", "agent_perturbation", RUBRIC.id, "run-1", 1, target),
+        spec=make_spec(suite="the-suite", rubric_id=RUBRIC.id, target_score=target),
         rubric=RUBRIC if target is None else ORDINAL,
         run=replace(RUN, metadata={"note": SECRET}, target=SECRET),
         outcome=outcome,

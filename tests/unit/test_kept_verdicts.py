@@ -20,17 +20,8 @@ from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.llm.calls import load_template, parse_prompt
 from pytest_jrh.stats.comparison import Baseline, Scope, short, update
-from pytest_jrh.store.ledger import (
-    LONGEST_PROMPT,
-    LONGEST_REASONING,
-    BaselineFile,
-    judge_lines,
-    line_data,
-    parsed,
-    read_ledger,
-    render,
-    with_calls,
-)
+from pytest_jrh.store import ledger
+from pytest_jrh.store.ledger import BaselineFile, judge_lines, parsed
 from tests.support.conversations import judge_settings
 from tests.support.judged_sessions import DIGEST, HOSTILE, judged, right
 from tests.support.made_cases import judge_line, make_result, result_with
@@ -107,8 +98,8 @@ def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
     [line] = judge_lines("refunds", {None: judge}, Redactor((SECRET,)))
     accept(tmp_path, long, replace(line, judge_digest=DIGEST))
     found = kept(tmp_path)
-    assert {len(each.reasoning) for each in found.cases.values()} == {LONGEST_REASONING}
-    assert [len(judge.prompt) for judge in found.judge_lines] == [LONGEST_PROMPT]
+    assert {len(each.reasoning) for each in found.cases.values()} == {ledger.LONGEST_REASONING}
+    assert [len(judge.prompt) for judge in found.judge_lines] == [ledger.LONGEST_PROMPT]
     text = (tmp_path / "base.json").read_text("utf-8")
     assert SECRET not in text
     assert not set(text) & set("\x00\x1b\u202e\u2066")
@@ -132,7 +123,7 @@ def test_a_prompt_is_described_by_its_model_prompt_and_parameters() -> None:
         prompt="[prompt]\n{{ rubric }}{{ transcript }}\n\n[system_prompt]\nBe strict.",
         file="judge.md",
     )
-    assert "judge.md" not in json.dumps(line_data(line))
+    assert "judge.md" not in json.dumps(ledger.line_data(line))
 
 
 def test_code_is_of_its_own_kind_whoever_supplies_it() -> None:
@@ -155,9 +146,9 @@ def test_code_is_of_its_own_kind_whoever_supplies_it() -> None:
 )
 def test_code_asks_a_model_where_it_did(recording: str, spending: Spending, asks: bool) -> None:
     result = replace(RESULT, spending=CaseSpending({recording: spending}))
-    assert [judge.asks_model for judge in with_calls([CODE], [result])] == [asks]
+    assert [judge.asks_model for judge in ledger.with_calls([CODE], [result])] == [asks]
     other = replace(result, judge_digest="b" * 64)
-    assert [judge.asks_model for judge in with_calls([CODE], [other])] == [False]
+    assert [judge.asks_model for judge in ledger.with_calls([CODE], [other])] == [False]
 
 
 def test_an_update_of_cases_that_asked_nothing_still_knows_that_the_judge_asks() -> None:
@@ -172,9 +163,9 @@ def test_a_changed_prompt_changes_the_line_of_its_judge_alone() -> None:
     results = [RESULT, replace(RESULT, judge_digest="b" * 64, case_id="x", judge="kind")]
     scope = Scope.of(result.case_id for result in results)
     judges = [judge_line(DIGEST, "Be strict."), judge_line("b" * 64, "Be kind.", judge="kind")]
-    lines = render(update(Baseline(), results, scope, judges).baseline).splitlines()
+    lines = ledger.render(update(Baseline(), results, scope, judges).baseline).splitlines()
     judges[1] = replace(judges[1], prompt="Be kinder.")
-    changed = render(update(Baseline(), results, scope, judges).baseline).splitlines()
+    changed = ledger.render(update(Baseline(), results, scope, judges).baseline).splitlines()
     assert [one for one in changed if one not in lines] == [changed[1]]
     assert "Be kinder." in changed[1]
 
@@ -189,7 +180,7 @@ def test_a_file_of_another_form_is_refused_with_its_line_and_what_to_run(tmp_pat
         "    restore it from git; or remove it, and run with --jrh-update-baseline"
     )
     with pytest.raises(InputError) as caught:
-        read_ledger(path)
+        ledger.read_ledger(path)
     assert str(caught.value) == (
         f"{path}:1: format: not a case result: input should be 3\n"
         "    Run the shard again; a truncated or edited file is not used."

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
@@ -39,6 +39,7 @@ SHOWN = "user: Hello? assistant: Yes."
 TURNS = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 RUN = as_text([{"id": "a", "messages": TURNS}])
 BARE = "id,text\na,b\n"
+RUBRICS = "- {id: polite, instructions: It is polite.}\n- {id: short, instructions: It is short.}\n"
 NAMED = "id,rubric,text\na,polite,b\na,short,b\n"
 
 
@@ -74,10 +75,7 @@ def kept() -> list[dict[str, str]]:
 
 
 def label_here(
-    *arguments: str,
-    labels: Mapping[str, int] = MappingProxyType({}),
-    name: str = "ann",
-    again: bool = True,
+    *arguments: str, labels: Mapping[str, int] = {}, name: str = "ann", again: bool = True
 ) -> list[Case]:
     """Label all that the command shows, with 1 where `labels` do not have the run; gives the cases
     as they come. What is labelled is labelled `again`, or left out.
@@ -125,9 +123,6 @@ def test_the_text_of_each_form_is_shown_and_nothing_else(
     if name.startswith("r."):
         [result] = check_table(name, labels="labels.csv", one="passed").results
         assert result.label == 1
-
-
-RUBRICS = "- {id: polite, instructions: It is polite.}\n- {id: short, instructions: It is short.}\n"
 
 
 @pytest.mark.parametrize(

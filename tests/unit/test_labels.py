@@ -22,15 +22,8 @@ from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.results import CaseResult, Rejection
 from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
 from pytest_jrh.people import Grounds, held_against_people, is_same
-from pytest_jrh.people.labels import (
-    JoinedLabels,
-    Joiner,
-    PersonLabel,
-    find_labels,
-    labels_path,
-    read_people,
-    read_rows,
-)
+from pytest_jrh.people import labels as people_labels
+from pytest_jrh.people.labels import JoinedLabels, Joiner, PersonLabel, find_labels, read_rows
 from pytest_jrh.reports.grounds import label_sentences, labels_line
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.session import Session
@@ -279,12 +272,8 @@ def labels(results: list[CaseResult], grounds: Grounds) -> str:
 
 
 def test_what_labels_rest_on_is_counted() -> None:
-    results = [
-        *(result(number) for number in range(5)),
-        result(5, labelled_by="unconfirmed"),
-        result(6, review="accepted"),
-        result(7, labelled_by="program"),
-    ]
+    results = [*map(result, range(5)), result(5, labelled_by="unconfirmed")]
+    results += [result(6, review="accepted"), result(7, labelled_by="program")]
     said = "5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified"
     assert labels(results, Grounds(verifier="openai/gpt-4.1")) == said
 
@@ -372,14 +361,11 @@ def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     assert said in " ".join(printed(contradicting, 400))
 
 
-def test_labels_that_are_not_blind_correct_nothing() -> None:
+def test_only_the_last_blind_label_of_each_reviewer_counts() -> None:
     results = [result(number) for number in range(100)]
     people = tuple(person(number, 1, blind=False) for number in range(50))
     [said] = sentences(results, Grounds(people=people))
     assert said.startswith("No judged case has a blind label of a person")
-
-
-def test_the_last_blind_label_of_each_reviewer_counts() -> None:
     people = (person(1, 0), person(1, 1), person(1, 0, "bob"), person(1, 0, blind=False))
     assert Grounds(people=(*people, person(2, None))).blind_votes == {DIGESTS[1]: (1, 0)}
 
@@ -399,11 +385,11 @@ def test_one_model_has_the_names_of_those_who_serve_it(one: str, other: str, sam
 
 def read_lines(folder: Path, *lines: object) -> list[PersonLabel]:
     suite = make_suite(folder)
-    path = labels_path(suite.tests[0].output_dir)
+    path = people_labels.labels_path(suite.tests[0].output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    return [*read_people(suite)]
+    return [*people_labels.read_people(suite)]
 
 
 GOOD = {"case_digest": DIGESTS[1], "reviewer": "ann", "label": 1}

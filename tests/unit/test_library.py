@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
@@ -26,15 +27,6 @@ from tests.support.made_cases import make_case, make_spec
 VIOLATED = [make_case(make_spec(f"run-{n}")) for n in range(6)]
 SATISFIED = [make_case(make_spec(f"run-{n}", test="agent_positives")) for n in range(6)]
 LEVEL = make_case(make_spec(target_score=2))
-
-
-class Number:
-    """As numpy's numbers: an integer for all who ask, and none."""
-
-    def __int__(self) -> int:
-        return 1
-
-    __index__ = __int__
 
 
 def judged(
@@ -57,8 +49,7 @@ def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> Non
     ("case", "value", "words"),
     [
         (VIOLATED[0], float("inf"), "gave inf"),
-        (VIOLATED[0], Number(), f"a value of the type {__name__}.Number"),
-        (VIOLATED[0], (1, 2, 3), "a value of the type tuple"),
+        (VIOLATED[0], np.int64(1), "a value of the type numpy.int64"),
         (VIOLATED[0], "y" * 10**6, "gave 'yyy"),
         (VIOLATED[0], "1", "gave '1'"),
         (VIOLATED[0], 2, "gave the score 2; it must be 0 or 1"),
@@ -170,16 +161,8 @@ def test_cases_are_read_as_they_were_made(tmp_path: Path) -> None:
 
 ROOT = Path(__file__).parents[2]
 HEAVY = "litellm openai inspect_ai vcr jinja2 sklearn pydantic pytest yaml"
-ISSUE = {
-    "load_inspect_eval_runs",
-    "ConversationPerturber",
-    "ConversationSummarizer",
-    "PerturbationOutcome",
-    "make_llm_planner",
-    "generate_single_edit",
-    "apply_single_edit",
-    "generate_agent_perturbations",
-}
+ISSUE = """load_inspect_eval_runs ConversationPerturber ConversationSummarizer PerturbationOutcome
+make_llm_planner generate_single_edit apply_single_edit generate_agent_perturbations"""
 RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 
 
@@ -223,7 +206,7 @@ def test_public_names_are_sorted_have_a_text_and_hold_those_of_the_guide() -> No
         thing = getattr(pytest_jrh, name)
         assert (thing.__name__, bool(thing.__doc__)) == (name, True)
     assert sorted(pytest_jrh.__all__) == pytest_jrh.__all__
-    assert set(pytest_jrh.__all__) >= ISSUE
+    assert set(pytest_jrh.__all__) >= set(ISSUE.split())
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

@@ -22,16 +22,12 @@ def test_metrics_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
     expected, scores = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     is_binary = {*expected, *scores} <= {0, 1}
-    averaged = {"zero_division": 0} | ({} if is_binary else {"average": "macro"})
-    names: dict[str, Any] = {
-        "accuracy_score": {},
-        "balanced_accuracy_score": {},
-        "cohen_kappa_score": {},
-    }
-    for name, options in (names | dict.fromkeys(["f1_score", "precision_score"], averaged)).items():
+    averaged: Any = {"zero_division": 0} | ({} if is_binary else {"average": "macro"})
+    of_ratios = dict.fromkeys(("f1_score", "precision_score"), averaged)
+    for name in ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", *of_ratios):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            value = getattr(known, name)(expected, scores, **options)
+            value = getattr(known, name)(expected, scores, **of_ratios.get(name, {}))
         ours = metric(name, expected, scores)
         if math.isnan(value):
             assert ours.reason == f"{name} is not defined for these verdicts"

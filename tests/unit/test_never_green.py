@@ -95,8 +95,9 @@ FAIL = {
     "54 of 54 turned by a probe, beside a rule of another one": Story(
         [*ALL_TURNED, *derived(probe="format_invariance")], None, RULE_OF_ANOTHER
     ),
-    "4 of 10 newly missed by code": Story(cases("xxxx" + "." * 6, "." * 10), TEN, judge=NO_MODEL),
-    "the same by code that a table knows nothing of": Story(cases("xxxx" + "." * 6, "." * 10), TEN),
+    "4 of 10 newly missed by code that a table knows nothing of": Story(
+        cases("xxxx" + "." * 6, "." * 10), TEN
+    ),
     "one of 20 rubrics always satisfied": Story(of_rubrics(20, 7), of_rubrics(20)),
     "the same of another model": Story(of_rubrics(20, 7), of_rubrics(20), judge=OTHER_MODEL),
     "the same judge again misses 6 of 27": Story(LOST, SOUND, judge=AGAIN),

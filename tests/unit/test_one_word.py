@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,23 +18,15 @@ from pytest_jrh.reports.terminal import TerminalReport
 from tests.support.page_reader import Page
 from tests.unit.test_decision import FAIL, PASS, UNCLEAR, Row, decided
 
-SUITE = "refunds"
 
-
-@pytest.mark.parametrize("kind", ["", "is_table", "is_merge"])
+@pytest.mark.parametrize("kind", [{}, {"is_table": True}, {"is_merge": True}])
 @pytest.mark.parametrize("unclear", [None, "pass", "fail"])
 @pytest.mark.parametrize("row", [*FAIL, *UNCLEAR, *PASS], ids=lambda row: row.headline)
-def test_all_places_say_the_same(row: Row, unclear: str | None, kind: str, tmp_path: Path) -> None:
+def test_all_places_say_the_same(row: Row, unclear: str | None, kind: Any, tmp_path: Path) -> None:
     """In a session, a table (`check`), and merged shards."""
     rules = {**row.rules, "unclear": unclear}
     decision = decided(row.now, row.before, rules, **row.held)
-    session = Session(
-        tuple(row.now),
-        decisions={SUITE: decision},
-        folder=tmp_path,
-        is_table=kind == "is_table",
-        is_merge=kind == "is_merge",
-    )
+    session = Session(tuple(row.now), decisions={"refunds": decision}, folder=tmp_path, **kind)
     title = f"{decision.word}: {decision.headline}"
     is_red = not decision.passed
     assert session.passed is not is_red

@@ -63,13 +63,10 @@ def test_a_model_without_a_price_costs_an_unknown_amount_and_never_nothing() -> 
     assert text.startswith("8 calls, $0.02 to $0.04 and an unknown cost: 2 cases")
 
 
-def test_a_free_model_costs_nothing() -> None:
+def test_a_plan_of_calls_that_cost_nothing_or_next_to_nothing() -> None:
     text = said(survey(model="openai/free"))
     assert text.startswith("4 calls, $0: ")
     assert "unknown" not in text
-
-
-def test_a_plan_of_one_call_that_costs_next_to_nothing() -> None:
     assert said(survey(calls=1, model="openai/cheap")).startswith("1 call, under $0.01: ")
     assert said(survey(calls=8, model="openai/cheap")).startswith("8 calls, up to $0.01: ")
 

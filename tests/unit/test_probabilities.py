@@ -150,12 +150,11 @@ def test_a_threshold_that_no_case_reaches_is_none(surest: float, rest: float) ->
     assert (data["threshold"], data["sure"]) == (None, None)
 
 
-Rows = list[dict[str, Any]]
 GRADED = [0.93, 0.6, 0.2, 0.41, 0.07, 0.5, 0.88, 0.02, 0.3, 1e-05, 1, 0]
 LABELS = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]
 
 
-def rows_of(values: Sequence[object], labels: Sequence[object] = LABELS) -> Rows:
+def rows_of(values: Sequence[object], labels: Sequence[object] = LABELS) -> list[dict[str, Any]]:
     return [{"human": label, "score": value} for label, value in zip(labels, values, strict=True)]
 
 

@@ -19,13 +19,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.cases.probes import (
-    PARAPHRASE,
-    PROBES,
-    RUBRIC_SPECIFICITY,
-    VERBOSITY,
-    VERDICT_PRESSURE,
-)
+from pytest_jrh.cases.probes import PARAPHRASE, PROBES, RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, Variant
 from pytest_jrh.cases.probes.prompt_injection import values_for
 from pytest_jrh.core.cases import Message, Rubric
@@ -411,7 +405,9 @@ def test_an_editor_that_changes_nothing_makes_no_case(probe: Probe, answer: Any)
     assert not model.asked("verifier")
 
 
-@pytest.mark.parametrize("probe", [RUBRIC_SPECIFICITY, VERDICT_PRESSURE, VERBOSITY, PROBES["mine"]])
+@pytest.mark.parametrize(
+    "probe", [RUBRIC_SPECIFICITY, VERDICT_PRESSURE, PARAPHRASE, PROBES["mine"]]
+)
 def test_without_a_verifier_there_is_no_label_and_so_no_case(probe: Probe) -> None:
     model = ScriptedModel()
     with pytest.raises(NoVerdictCase, match="the verifier is off"):

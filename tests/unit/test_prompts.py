@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.cases.pipeline import (
-    EditorResponse,
-    SummaryResponse,
-    Turns,
-    response_for,
-    verifier_response,
-)
+from pytest_jrh.cases import pipeline
 from pytest_jrh.core.calls import STAGES, PromptsOf
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
@@ -52,10 +46,10 @@ def built_in(stage: str, *, mode: Mode = "binary", objective: Objective = "fail"
 def response_model(stage: str, mode: Mode) -> type[Response]:
     scale = scale_of(() if mode == "binary" else LEVELS)
     models: dict[str, type[Response]] = {
-        "planner": response_for(Turns((2, 4))),
-        "editor": EditorResponse,
-        "summary": SummaryResponse,
-        "verifier": verifier_response(scale),
+        "planner": pipeline.response_for(pipeline.Turns((2, 4))),
+        "editor": pipeline.EditorResponse,
+        "summary": pipeline.SummaryResponse,
+        "verifier": pipeline.verifier_response(scale),
         "judge": judge_response(scale.scores),
         # Under the id of each rubric.
         "judge.together": judge_response(scale.scores),
