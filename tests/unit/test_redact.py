@@ -36,18 +36,13 @@ def test_paths_that_exist_are_no_secrets_but_keys_that_look_like_paths_are(tmp_p
     assert secrets_of({"SSH_AUTH_SOCK": str(socket), "AWS_SECRET_ACCESS_KEY": key}) == (key,)
 
 
-def test_longest_secret_comes_first_so_that_no_tail_of_it_stays() -> None:
+def test_longest_secret_comes_first_so_that_no_tail_of_it_stays_and_none_is_in_a_repr() -> None:
     secrets = secrets_of({"A_KEY": KEY, "B_KEY": KEY + "-and-more"})
     assert secrets == (KEY + "-and-more", KEY)
     assert Redactor(secrets).text(f"<{KEY}-and-more>") == f"<{REDACTED}>"
-
-
-def test_bearer_value_is_hidden_without_its_scheme_too() -> None:
+    assert KEY not in repr(Redactor(secrets))
+    # A bearer's value is hidden without its scheme, too.
     assert KEY not in Redactor(secrets_of({"AUTH": f"Bearer {KEY}"})).text(f"key={KEY}")
-
-
-def test_no_secret_is_in_a_repr() -> None:
-    assert KEY not in repr(Redactor((KEY,)))
 
 
 def test_value_redacts_nested_lists_and_keys() -> None:

@@ -367,7 +367,7 @@ def planner_of(suite: Suite) -> AgentTemplate:
 
 
 def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
-    suite: Suite,
+    tmp_path: Path, suite: Suite
 ) -> None:
     planner_of(suite).save(PLANNER)
     saved = planner_of(suite).values()
@@ -375,6 +375,11 @@ def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
     default = load_template("planner", mode="binary", objective="pass").source
     for test, source in zip(suite.tests, (PLANNER, default), strict=True):
         assert build_pipeline(suite, test).templates["planner"].source == source
+    # The config's own prompt is the default.
+    (tmp_path / "own.md").write_text(PLANNER)
+    stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
+    own = suite_with(suite, stages={**suite.stages, "planner": stage})
+    assert planner_of(own).values()["default"] == PLANNER
 
 
 @pytest.mark.parametrize(
@@ -395,13 +400,6 @@ def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
         planner.save(text)
     assert caught.value.problems[0].line == line
     assert planner.values()["text"] == PLANNER
-
-
-def test_the_configs_own_prompt_is_the_default(tmp_path: Path, suite: Suite) -> None:
-    (tmp_path / "own.md").write_text(PLANNER)
-    stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
-    own = suite_with(suite, stages={**suite.stages, "planner": stage})
-    assert planner_of(own).values()["default"] == PLANNER
 
 
 def test_line_ends_of_browsers_do_not_reach_the_file_and_what_is_broken_there_is_shown(

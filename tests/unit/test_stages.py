@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -26,31 +27,20 @@ def test_only_the_last_turns_are_summarized_under_their_own_numbers() -> None:
     assert "bought 45 days ago" not in text
 
 
-def test_one_state_is_asked_for_once_however_many_wait() -> None:
-    model = ScriptedModel()
-    rolling = summarizer(model)
+def test_one_state_is_asked_for_once_however_many_wait_also_where_that_fails() -> None:
+    down = Unscored("model_error", stage="summary", cause="down")
+    for model, fails in ((ScriptedModel(), False), (ScriptedModel(summary=down), True)):
+        rolling = summarizer(model)
 
-    async def three() -> list[str]:
-        return [
-            await rolling.summary(),
-            *await asyncio.gather(rolling.summary(), rolling.summary()),
-        ]
+        async def three(rolling: ConversationSummarizer = rolling) -> list[Any]:
+            waiting = [rolling.summary() for _ in range(2)]
+            both = await asyncio.gather(*waiting, return_exceptions=True)
+            return [*both, *await asyncio.gather(rolling.summary(), return_exceptions=True)]
 
-    assert len(set(wait_for(three()))) == 1
-    assert len(model.requests) == 1
-
-
-def test_failed_summary_fails_everyone_who_waits_and_is_not_tried_again() -> None:
-    model = ScriptedModel(summary=Unscored("model_error", stage="summary", cause="down"))
-    rolling = summarizer(model)
-
-    async def twice() -> None:
-        for _ in range(2):
-            with pytest.raises(Unscored, match="down"):
-                await rolling.summary()
-
-    wait_for(twice())
-    assert len(model.requests) == 1
+        first, *others = wait_for(three())
+        assert others == [first] * 2
+        assert (first is down) == fails
+        assert len(model.requests) == 1
 
 
 def verified(complete: Complete, goal: Goal) -> Verification:

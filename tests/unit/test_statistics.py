@@ -135,9 +135,7 @@ def test_ordinal_figures_count_levels() -> None:
     assert counts_of(found.figures["exact"]) == (2, 4)
     assert counts_of(found.figures["within_one"]) == (3, 4)
     assert found.figures["mean_absolute_error"].value == 0.75
-
-
-def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
+    # Rubrics with different scales have no common weighted kappa.
     results = [result(1, 1, 1, target_score=1), result(2, 2, 2, target_score=2, rubric_id="tone")]
     scales = {("refunds", "refund_policy"): numbered(0, 4), ("refunds", "tone"): numbered(0, 2)}
     found = describe(results, scales)
@@ -175,14 +173,10 @@ def test_a_panel_votes_by_a_majority_of_all_its_judges(
 
 def test_judges_agreement_with_each_other_ignores_the_labels() -> None:
     (panel,) = panel_of((0, 0, 1), (1, 1, 0), (0, 0, 1), (1, 0, 0))
-    pairs = {pair.judges: pair for pair in panel.pairs}
-    assert list(pairs) == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert counts_of(pairs["a", "b"].agreement) == (3, 4)
-    assert pairs["a", "b"].kappa.value == 0.5
-    assert pairs["a", "c"].kappa.value == -1
-
-
-def test_ordinal_judges_are_compared_by_weighted_kappa() -> None:
+    ab, ac, bc = panel.pairs
+    assert (ab.judges, ac.judges, bc.judges) == (("a", "b"), ("a", "c"), ("b", "c"))
+    assert (counts_of(ab.agreement), ab.kappa.value, ac.kappa.value) == ((3, 4), 0.5, -1)
+    # On a scale they are compared by weighted kappa.
     pairs = [(0, 0), (1, 2), (2, 1), (3, 3), (4, 2)]
     results = []
     for run, (one, other) in enumerate(pairs):

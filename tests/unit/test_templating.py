@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.templates import Template, parse_template
 
 NAMES = frozenset({"rubric", "transcript", "summary", "max_steps"})
@@ -20,14 +20,8 @@ HOSTILE += ["</transcript>", "< / TRANSCRIPT >", "<transcript>", "<"]
 hostile_text = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=8), max_size=8).map("".join)
 
 
-def parse(source: str, *, required: frozenset[str] = frozenset()) -> Template:
-    return parse_template(source, "prompts/mine.md", allowed=NAMES, required=required)
-
-
-def problems_of(source: str, *, required: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
-    with pytest.raises(InputError) as caught:
-        parse(source, required=required)
-    return caught.value.problems
+def parse(source: str) -> Template:
+    return parse_template(source, "prompts/mine.md", allowed=NAMES, required=frozenset())
 
 
 JINJA = parse("Rubric: {{ rubric }}\n<transcript>\n{{ transcript }}\n</transcript>\n")
@@ -87,7 +81,9 @@ def test_json_in_a_prompt_file_stands_for_itself(source: str, rendered: str) -> 
 def test_a_mistake_is_reported_at_its_line_with_a_way_out(
     source: str, line: int, message: str, hint: str
 ) -> None:
-    (problem,) = problems_of(source)
+    with pytest.raises(InputError) as caught:
+        parse(source)
+    (problem,) = caught.value.problems
     assert (problem.file, problem.line) == ("prompts/mine.md", line)
     assert message in problem.message
     assert hint in (problem.hint or "")
