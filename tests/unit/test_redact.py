@@ -24,12 +24,10 @@ NO_SECRET = "GIT_AUTHOR_NAME KEYBOARD_LAYOUT TOKENIZERS_PARALLELISM OLDPWD PWD"
 SLASHED = "sk-ab/cdef+ghij/klmn<0123=="
 
 
-def test_values_of_credential_like_names_are_secrets_and_no_others() -> None:
+def test_values_of_credential_like_names_are_secrets_and_no_others(tmp_path: Path) -> None:
     values = {name: f"{KEY} {name}" for name in f"{SECRET} {NO_SECRET}".split()}
     assert {*secrets_of(values)} == {values[name] for name in SECRET.split()}
-
-
-def test_paths_that_exist_are_no_secrets_but_keys_that_look_like_paths_are(tmp_path: Path) -> None:
+    # Paths that exist are none, but keys that look like paths are.
     socket = tmp_path / "agent-socket-of-ssh"
     socket.touch()
     key = "/no/such/file/but/base64=="

@@ -220,14 +220,12 @@ def test_a_class_says_what_is_wrong(label: int, said: str) -> None:
     assert "; ".join((of_class.mistake, *clauses)) == " ".join(said.split())
 
 
-def test_levels_are_one_class() -> None:
+def test_levels_are_one_class_and_two_answers_oppose_each_other() -> None:
     [of_class] = scale_of(LEVELS).classes
     assert {ORDINAL.class_of(score) for score in (1, 2, 9)} == {of_class}
     assert of_class.wrong(1, 3) == "gives 1 wrong level in 3 cases"
     assert BINARY.class_of(2) is BINARY.class_of(None) is None
-
-
-def test_a_tie_is_the_other_of_two_answers_and_no_level_and_an_error_a_share_of_the_scale() -> None:
+    # A tie is the other one of two answers, and no level; an error is a share of the scale.
     assert [BINARY.tie(label) for label in (0, 1)] == [1, 0]
     assert scale_of(LEVELS).tie(2) is None
     assert [BINARY.error(score, 1) for score in (0, 1)] == [1, 0]

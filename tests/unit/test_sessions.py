@@ -374,14 +374,6 @@ def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
     assert f":1: {problem}" in refusal(written(tmp_path / "rows.jsonl", [row]))
 
 
-def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_text(as_text([FIRST, ANSWER])[:-40], encoding="utf-8")
-    problem = refusal(open_source(path))
-    assert f"{path}:2: is not valid JSON" in problem
-    assert "the line is cut off" in problem
-
-
 def check_read_or_refused(source: Source) -> None:
     try:
         for summary in source.summaries():
@@ -413,15 +405,7 @@ def test_a_trajectory_is_known_by_what_it_holds_and_kept_as_it_is(tmp_path: Path
     assert (run.input, run.sample_id, run.epoch) == ("Where is order 7?", "one-call", 1)
     assert raw == ONE_CALL
     assert run.metadata["agent"]["name"] == "helper"
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_a_trajectory_gives_its_transcript(tmp_path: Path, name: str) -> None:
-    value, lines = SHAPES[name]
-    assert said(written(tmp_path / "run.json", value)) == lines
-
-
-def test_what_is_beside_the_steps_is_metadata(tmp_path: Path) -> None:
+    # What is beside the steps is metadata.
     source = open_source(write(tmp_path / "a.json", EVERY_FIELD))
     run, _ = source.read("t", 1)
     beside = ("session_id", "trajectory_id", "notes", "extra", "final_metrics")
@@ -429,6 +413,12 @@ def test_what_is_beside_the_steps_is_metadata(tmp_path: Path) -> None:
     assert run.metadata == {"agent": about, **{key: EVERY_FIELD[key] for key in beside}}
     assert run.messages[1]["metadata"] == {"extra": {"n": 1}}
     assert [summary.cluster for summary in with_clusters(source, "/extra/task")] == ["a"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_trajectory_gives_its_transcript(tmp_path: Path, name: str) -> None:
+    value, lines = SHAPES[name]
+    assert said(written(tmp_path / "run.json", value)) == lines
 
 
 def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path) -> None:
@@ -462,7 +452,14 @@ def test_a_broken_trajectory_is_refused_with_its_place(
     assert complaint in refusal(path)
 
 
-def test_a_file_that_claims_a_gigabyte_is_refused_unread(tmp_path: Path) -> None:
+def test_a_file_that_is_half_written_is_named_and_one_of_a_gigabyte_refused_unread(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(as_text([FIRST, ANSWER])[:-40], encoding="utf-8")
+    problem = refusal(path)
+    assert f"{path}:2: is not valid JSON" in problem
+    assert "the line is cut off" in problem
     path = write(tmp_path / "run.json", trajectory(*HELLO))
     with path.open("r+b") as file:
         file.truncate(1_000_000_000)

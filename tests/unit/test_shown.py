@@ -105,9 +105,7 @@ def test_a_name_that_the_judge_makes_unreadable_leaves_it_unknown() -> None:
     assert said(case, body.replace("Wojciech Nowak", "[NAME]")) == ShownTurns(1, unknown=1)
     without_end = body.replace("he knows all about it", "[...]")
     assert said(case, without_end).missing == (3,)
-
-
-def test_a_secret_in_a_turn_makes_no_difference() -> None:
+    # A secret that is taken out makes no difference.
     case = make_case(new_text=f"The word is hunter2. {TEXT}")
     body = render_transcript(case.messages).replace("hunter2", REDACTED)
     assert said(case, json.dumps(body)) == ShownTurns(1)

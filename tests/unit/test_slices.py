@@ -72,7 +72,13 @@ def test_a_bad_category_is_the_first_row_of_every_report() -> None:
     assert of_judge["slices"]["category"][0]["disagree"] == 16
 
 
-def test_few_wrong_of_few_are_not_the_worst() -> None:
+def test_a_scale_has_its_error_by_value() -> None:
+    table = [{"id": n, "label": n % 5, "new": (n + n % 2) % 5, "c": n % 2} for n in range(40)]
+    [of_category] = answer(checked(table, one="", scale=(0, 4), by="c"))
+    assert (names(of_category), of_category.titles) == (["1", "0"], ("wrong level", "bias"))
+
+
+def test_values_of_few_cases_are_not_the_worst_but_a_row_together_as_are_empty_cells() -> None:
     table = rows()
     for row in table[:10]:
         # The only violation of ten cases, and it is missed.
@@ -80,15 +86,6 @@ def test_few_wrong_of_few_are_not_the_worst() -> None:
     table[0] |= {"label": 1}
     [of_category] = answer(checked(table))
     assert names(of_category)[0] == "c3"
-
-
-def test_a_scale_has_its_error_by_value() -> None:
-    table = [{"id": n, "label": n % 5, "new": (n + n % 2) % 5, "c": n % 2} for n in range(40)]
-    [of_category] = answer(checked(table, one="", scale=(0, 4), by="c"))
-    assert (names(of_category), of_category.titles) == (["1", "0"], ("wrong level", "bias"))
-
-
-def test_values_of_few_cases_are_a_row_together_and_empty_cells_have_one() -> None:
     table = rows()
     for number in range(9):
         table[number]["category"] = f"small {number % 3}"

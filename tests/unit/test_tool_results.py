@@ -185,9 +185,12 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     said = check(promptfoo([(passed, None) for passed, _ in SAID]))
     assert "promptfoo's results hold no verdict beside a label of a person" in said
     assert "of judges: polite (13), on 13 cases" in said
-    assert f"label cases: python -m pytest_jrh label {FILE}" in said
-    assert f"python -m pytest_jrh check {FILE} --labels labels.csv" in said
-    assert f"python -m pytest_jrh check {FILE} --verdict NAME" in said
+    for command in (
+        f"label {FILE}",
+        f"check {FILE} --labels labels.csv",
+        f"check {FILE} --verdict ",
+    ):
+        assert f"python -m pytest_jrh {command}" in said
     written("id,label\ntest 1,pass\ntest 99,pass\n", "labels.csv")
     assert counts(check_table(FILE, labels="labels.csv"))["0 agree"] == 1
     said = check(Path(FILE).read_text("utf-8"), "--labels=labels.csv", code=0)

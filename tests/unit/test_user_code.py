@@ -176,6 +176,7 @@ def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Be
     def raising(run: dict[str, Any]) -> None:
         raise RAISED[min(int(run["run_id"][-1]), len(RAISED)) - 1][0].with_traceback(None)
 
+    # An interrupt ends the session.
     def interrupted(run: dict[str, Any]) -> None:
         raise KeyboardInterrupt
 
