@@ -325,7 +325,7 @@ def body_of(case: Case) -> dict[str, Any]:
     return ReviewedCases([Reviewed(entry, None, None)]).body(entry.case_id)
 
 
-def test_a_label_is_shown_with_who_gave_it_where_it_is_decided() -> None:
+def test_the_page_says_who_gave_a_label_and_why_a_turn_was_edited() -> None:
     sources = (VoteSource("labels.csv:7", "ann", "no refund"), VoteSource("labels.csv:8"))
     case = replace(make_case(edited=False), label=Label((1, 0), "people", sources=sources))
     case = replace(case, outcome=replace(case.outcome, verification=None))
@@ -333,9 +333,7 @@ def test_a_label_is_shown_with_who_gave_it_where_it_is_decided() -> None:
     ann = "1 (violated) by ann, labels.csv:7: no refund"
     assert label["why"] == f"{ann}\n0 (satisfied), labels.csv:8"
     assert (judge["word"], judge["wrong"]) == ("satisfied", True)
-
-
-def test_only_an_edited_turn_has_what_it_was_and_says_why() -> None:
+    # Only an edited turn has what it was, and says why.
     shown = body_of(CASE)["turns"]
     assert [turn["index"] for turn in shown if "state" in turn] == [3]
     assert (shown[3]["state"], "was" in shown[3]) == ("edited", True)

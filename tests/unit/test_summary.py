@@ -59,7 +59,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
     assert labels.weight == "warning"
 
 
-def test_a_case_whose_label_a_person_confirmed_is_read_first() -> None:
+def test_what_a_person_confirmed_or_what_is_new_is_read_first() -> None:
     # The first three are violations of which the judge misses all.
     session = with_people(judged(misses(9), rubrics=("tone",)), {2: 1, 0: 0})
     worst = worst_cases(session)
@@ -67,9 +67,7 @@ def test_a_case_whose_label_a_person_confirmed_is_read_first() -> None:
     first, *_, last = worst.cases
     assert (first.run, first.basis) == ("run-002", "verifier, ann blind")
     assert (last.run, last.basis) == ("run-000", "verifier; blind, ann says satisfied")
-
-
-def test_new_mistakes_are_read_before_old_ones() -> None:
+    # New mistakes are read before old ones.
     before = judged(wrong_on("run-001"), runs=6)
     now = judged(wrong_on("run-001", "run-004"), runs=6)
     session = session_of(now, before=before)
