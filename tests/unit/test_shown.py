@@ -83,9 +83,7 @@ def test_the_words_that_differ_decide() -> None:
     assert said(case, "Agent: Your order is 12 days old, so I") == ShownTurns(1)
     assert said(case, original) == ShownTurns(1, (3,))
     assert said(case, "Your order is ** days old, so I cannot refund it") == ShownTurns(1, (3,))
-
-
-def test_words_that_stand_elsewhere_say_nothing() -> None:
+    # Words that stand elsewhere say nothing.
     case = make_case(new_text="bought 45 days ago")
     assert said(case, "tool: bought 45 days ago") == ShownTurns(1, unknown=1)
     assert said(case, render_transcript(case.messages)) == ShownTurns(1)

@@ -71,8 +71,8 @@ def test_what_a_person_confirmed_or_what_is_new_is_read_first() -> None:
     before = judged(wrong_on("run-001"), runs=6)
     now = judged(wrong_on("run-001", "run-004"), runs=6)
     session = session_of(now, before=before)
-    worst = session.results_in(worst_verdicts(session))
-    assert {result.spec.run_id for result in worst[: len(worst) // 2]} == {"run-004"}
+    ordered = session.results_in(worst_verdicts(session))
+    assert {result.spec.run_id for result in ordered[: len(ordered) // 2]} == {"run-004"}
 
 
 @pytest.mark.parametrize("labelled_by", ["made", "unconfirmed", "people", "program"])

@@ -60,7 +60,6 @@ def test_single_brace_files_render_as_str_format_would(pieces: list[str], rubric
 @pytest.mark.parametrize(
     ("source", "rendered"),
     [
-        ('{rubric} {{"a": {{"b": 1}}}}', 'R {"a": {"b": 1}}'),
         ('{rubric} {"a": {"b": [1, {"c": 2}]}}', 'R {"a": {"b": [1, {"c": 2}]}}'),
         ("{rubric} {} {{{rubric}}} {...}", "R {} {R} {...}"),
         ('{{ rubric }} Answer {"verdict": "PASS"}', 'R Answer {"verdict": "PASS"}'),
