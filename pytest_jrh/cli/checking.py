@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
 from pytest_jrh.core.documents import Fields, Json, as_word, shown
 from pytest_jrh.core.errors import InputError
@@ -22,6 +21,7 @@ from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.scales import BINARY, PLACES, numbered, paired
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import ELLIPSIS, same_lines
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session

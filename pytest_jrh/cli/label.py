@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.config.rubrics import load_rubrics
-from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.core import grouped
 from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.cases import (
@@ -29,6 +28,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.scales import BARE, paired
+from pytest_jrh.core.sections import BlindSection
 from pytest_jrh.core.text import counted, visible
 from pytest_jrh.core.transcript import paired as as_pair
 from pytest_jrh.people.board import LabelBoard, drawn_evenly

@@ -24,7 +24,6 @@ from pytest_jrh.core.transcript import (
     storable,
     without_reasoning,
 )
-from pytest_jrh.judges.own_code import loading
 
 # RAND's path to its preprocessors.
 _RANDS_MODULE = "agent_helpers.preprocessors"
@@ -97,6 +96,8 @@ BUILT_IN: Mapping[str, Callable[[Json], None]] = {
 
 def preprocessor_named(name: str) -> Preprocessor:
     """Find a preprocessor by its built-in name, RAND's path or `pkg.mod.fn`; raises InputError."""
+    from pytest_jrh.judges.own_code import loading
+
     path = name.strip()
     module_name, _, attribute = path.rpartition(":" if ":" in path else ".")
     hint = f"built in: {listed(BUILT_IN)}"

@@ -13,7 +13,7 @@ from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS, Kind
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import argument
-from pytest_jrh.config.schema import Config, GateRules, LabelSection
+from pytest_jrh.config.schema import Config, LabelSection
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import UNSCORED, CaseSpec, Rubric
@@ -21,6 +21,7 @@ from pytest_jrh.core.files import exists
 from pytest_jrh.core.ids import case_name, cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, ORDINAL, Mode, Objective, Said, Scale
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.judges.judge import JudgeSettings
 
 

@@ -323,3 +323,78 @@ class InputFormat(ConfigSection):
     """The task as text. Left out: /input, else the first message of the user."""
     target: Pointer = None
     """The right answer. Left out: /target."""
+
+
+class GateProbe(ConfigSection):
+    """When a probe fails."""
+
+    max_rate: Annotated[
+        float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 of 100)")
+    ] = 0.0
+    """The share of changed cases whose verdict may turn."""
+
+
+class GateRules(ConfigSection):
+    """When the session fails."""
+
+    max_drop: Annotated[
+        float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 points)")
+    ] = 0.05
+    """How much a judge may lose since the baseline: of the violated cases, of the satisfied ones,
+    and of any rubric twice as much; of an ordinal judge as a share of its scale. FAIL where more is
+    lost, and more than chance explains."""
+    min_recall: (
+        Annotated[
+            Share | dict[Text, Share],
+            Takes("a number from 0 to 1, or a mapping of classes to such numbers"),
+        ]
+        | None
+    ) = None
+    """The share of the violations that a judge must find, where answers are classes of the cases of
+    each; of single ones, n/a among them, `{tie: 0.9, n/a: 0.8}`."""
+    max_false_alarms: Share | None = None
+    """The share of the satisfied cases that a judge may call violated."""
+    min_accuracy: Share | None = None
+    """The share of all cases that a judge must get right."""
+    max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
+    """How far off an ordinal judge may be on average, in levels of the scale."""
+    unclear: Literal["pass", "fail"] | None = None
+    """What comes of a session that is UNCLEAR: exit code 0, or 1. Where it is left out, what is
+    unclear about a change is 1, and what is unclear about the judge as it is 0."""
+    by: Flag = False
+    """Whether the slices of cases.by decide, too: those with 10 compared cases or more, at most the
+    100 largest. Each may lose twice max_drop, like a rubric."""
+    proof: Flag = False
+    """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
+    many runs; else it is UNCLEAR."""
+    probes: Annotated[
+        dict[Text, GateProbe],
+        Takes("a mapping of probes to shares, such as {prompt_injection: {max_rate: 0.05}}"),
+    ] = Field(default_factory=dict)
+    """The share of changed cases whose verdict may turn, though what was changed must not matter.
+    FAIL where more turn, and more than flicker explains. With proof, PASS only where a higher share
+    is excluded."""
+
+    @property
+    def probe_limits(self) -> dict[str, float]:
+        """By probe the share of changed cases whose verdict may turn."""
+        return {name: rule.max_rate for name, rule in self.probes.items()}
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether any limit decides without a baseline."""
+        limits = (self.min_recall, self.max_false_alarms, self.min_accuracy, self.max_error)
+        return any(limit is not None for limit in limits) or bool(self.probe_limits)
+
+
+class BlindSection(ConfigSection):
+    """Blind labelling in the browser, on the page of --jrh-review=blind."""
+
+    sample: Count = 60
+    """How many judged cases are labelled, drawn at random. The same share of the rejected ones is
+    drawn beside them: no judge is held against these."""
+    overlap: Share = 0.3
+    """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
+    labels: PathText | None = None
+    """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
+    which the page writes."""

@@ -125,6 +125,7 @@ def assistant_indices(messages: Messages) -> tuple[int, ...]:
     return positions_of(messages, "assistant")
 
 
+IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 PAIR = ("response_a", "response_b")
 """The ids of two answers, one of which is better, and what prompts call them."""
 CONTEXT_ID = "context"

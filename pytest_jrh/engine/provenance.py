@@ -19,9 +19,12 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.text import one_line, shortened
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.engine.suite import ReadySuite
+from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
+from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.store.ledger import BaselineFile, judge_lines, with_calls
+from pytest_jrh.store.ledger import LONGEST_PROMPT, BaselineFile, with_calls
 
 
 def day_of(folder: Path) -> str:
@@ -35,6 +38,40 @@ def day_of(folder: Path) -> str:
 DIGEST = 12
 _LIBRARIES = ("litellm", "inspect_ai")
 _LONGEST = 500
+
+
+def judge_lines(
+    suite: str, judges: Mapping[str | None, SuiteJudge], redactor: Redactor
+) -> Iterator[JudgeLine]:
+    """The judges of a suite, their prompts without secrets and bounded."""
+    for name, judge in judges.items():
+        stage, kind, prompt = judge.settings.stage, DEFAULT_JUDGE, ""
+        models, file = [stage.model], ""
+        if isinstance(judge, PromptJudge):
+            text = storable(redactor.text(judge.prompt))[0]
+            prompt, file = text[:LONGEST_PROMPT], stage.prompt_path or ""
+        elif isinstance(judge, OwnCodeJudge):
+            kind = judge.parts["kind"]
+            models += (judge.parts.get("model_roles") or {}).values()
+        parameters = {
+            "temperature": stage.temperature,
+            "max_tokens": stage.max_tokens,
+            "params": stage.params,
+            "system_prompt": bool(stage.system_prompt) or None,
+            "repeats": judge.settings.repeats,
+            "orders": judge.settings.section.orders,
+        }
+        yield JudgeLine(
+            suite,
+            judge.fingerprint,
+            kind,
+            tuple(filter(None, models)),
+            {key: value for key, value in parameters.items() if value is not None},
+            asks_model=not judge.runs_code,
+            judge=name or "",
+            prompt=prompt,
+            file=file,
+        )
 
 
 def suite_run(

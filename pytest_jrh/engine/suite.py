@@ -16,9 +16,9 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.places import Places
-from pytest_jrh.config.probes import expand
+from pytest_jrh.config.probes import expand, with_probes
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import (
     AgentRun,
@@ -64,7 +64,6 @@ from pytest_jrh.store.made_cases import (
     made_before,
     refuse_misfit,
     rejected_results,
-    specs_of,
     without_cases,
 )
 
@@ -432,6 +431,21 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
             clusters[spec.run_id, spec.epoch] = spec.cluster
     file = suite.key or suite.config_file.name
     return ready.noting(missing_notice(cluster_key, file, clusters.values()))
+
+
+def specs_of(index: RecordIndex, suite: Suite, recorded: Recorded | None) -> Iterator[CaseSpec]:
+    """Every case of the suite that a file holds, in the suite's order of tests and rubrics, then
+    file order, and those that probes derive of them, those first that were `recorded`.
+    """
+    made: list[CaseSpec] = []
+    specs = (entry.spec for entry in index.entries.values() if entry.spec.suite == suite.name)
+    by_rubric = grouped_by(specs, "test", "rubric_id")
+    for test in suite.tests:
+        for rubric in suite.rubrics:
+            for spec in by_rubric.get((test.name, rubric.id), ()):
+                if spec.target_score in test.targets[rubric.id]:
+                    made.append(spec)
+    return with_probes(suite, made, recorded=recorded)
 
 
 def _with_slices(ready: ReadySuite) -> ReadySuite:

@@ -29,6 +29,7 @@ from pytest_jrh.core.scales import BINARY, Mode, Said, coded
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
+    IMAGE_DATA,
     PAIR,
     answer_parts,
     media_in,
@@ -369,9 +370,6 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
         case.run.epoch,
         case.scale.on_offer,
     )
-
-
-IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 
 
 def with_numbers(messages: Messages, settings: JudgeSettings) -> tuple[list[Message], list[str]]:

@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import grouped_by
 from pytest_jrh.core.calls import VERIFIER
 from pytest_jrh.core.cases import MADE, LabelKey, Labels, RunKey, majority
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.judges.judge import SuiteJudge
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.people import (
@@ -27,6 +25,10 @@ from pytest_jrh.stats.people import (
     digest_of,
     verifier_against_people,
 )
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.judges.judge import SuiteJudge
 
 
 class SharedModel(NamedTuple):

@@ -7,11 +7,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import Case, CaseSpec, Edit, Message, Transcript
 from pytest_jrh.core.documents import parsed_lines
 from pytest_jrh.core.files import append_line, encoded
@@ -19,6 +18,9 @@ from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.store.records import BY_HAND
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite
 
 
 def decisions_path(output_dir: Path) -> Path:

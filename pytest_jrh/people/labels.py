@@ -16,13 +16,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
 from pytest_jrh.config.places import Places
-from pytest_jrh.config.schema import LabelSection
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.cases import (
     SETTLED,
@@ -63,6 +61,10 @@ from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_v
 from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes
 from pytest_jrh.store.records import case_digest, record_line
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.schema import LabelSection
+    from pytest_jrh.config.suite import Suite
 
 # Labels of runs, from the config to one `Label` for each run and rubric.
 

@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import NO_PAGE
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.cases import MADE
 from pytest_jrh.core.errors import InputError
@@ -53,6 +53,9 @@ from pytest_jrh.store.made_cases import (
     without_gone,
     write_jsonl,
 )
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite
 
 PAGE = "report.html"
 """The HTML report in a results folder, of a session that was not told where to write one."""

@@ -36,6 +36,7 @@ from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import capital, one_line, shortened, visible
 from pytest_jrh.core.transcript import (
+    IMAGE_DATA,
     ROLES,
     block_text,
     call_text,
@@ -47,7 +48,6 @@ from pytest_jrh.core.transcript import (
     render_tool_calls,
     sources_of,
 )
-from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices

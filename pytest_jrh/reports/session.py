@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import Message, Rubric
@@ -31,6 +31,9 @@ from pytest_jrh.stats.slices import slice_sections
 from pytest_jrh.stats.statistics import Panel, panels
 from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite
 
 TITLE_WIDTH = 72
 # What a title keeps of a rubric's id or a run's with its judge, and of what was done.

@@ -13,9 +13,8 @@ from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.cases import Case
@@ -45,6 +44,9 @@ from pytest_jrh.reports.page import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.review.serving import Route
 from pytest_jrh.store.ledger import case_result
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite, SuiteTest
 
 
 def _shell(*scripts: str, **served: object) -> tuple[str, str]:

@@ -17,7 +17,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_jrh.config import preprocessors
 from pytest_jrh.core.cases import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunKey, RunSummary
 from pytest_jrh.core.documents import DamagedError, Json, as_text, listed, other_kind, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
@@ -249,9 +248,9 @@ def load_inspect_eval_runs(
     file is no usable log, at the first `next()`, and Unscored for a sample that cannot be read.
     """
     # It reads configs, whose shape is made once all kinds of judges and probes are known.
+    from pytest_jrh.config.preprocessors import preprocessor_named as named
     from pytest_jrh.config.probes import sample
 
-    named = preprocessors.preprocessor_named
     steps = [named(step) if isinstance(step, str) else step for step in transcript_preprocessors]
     with EvalLog(path) as log:
         for summary in sample(log.summaries(), sample_num, seed):

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import JUDGED, UNSCORED, Outcome, Why
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.verdicts import Bools, Verdicts
 

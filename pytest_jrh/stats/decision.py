@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.scales import CaseClass, as_level
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.changes import (
     about_sets,

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.classes import FALSE_ALARMS, false_alarms
 from pytest_jrh.stats.comparison import Scope

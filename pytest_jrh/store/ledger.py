@@ -23,17 +23,15 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.config.schema import GateRules
-from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.cases import NOTHING_WRONG, UNEDITED, Case, CaseSpec, LabelSource, Why
 from pytest_jrh.core.documents import Fields, Json, misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
@@ -47,13 +45,15 @@ from pytest_jrh.core.files import (
 from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges.judge import DEFAULT_JUDGE, PromptJudge, SuiteJudge
-from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.sources.tables import guarded
 from pytest_jrh.stats.comparison import Baseline, Scope, suite_of, tolerated, update
 from pytest_jrh.store.records import case_digest, content_digest, in_words, record_line
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite
 
 _FORMAT = 3
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
@@ -251,40 +251,6 @@ def parsed(text: str, name: str) -> Baseline:
             raise InputError(message, name, number, hint="keep one of them")
         cases[case.case_id] = case
     return Baseline(cases, tuple(judges))
-
-
-def judge_lines(
-    suite: str, judges: Mapping[str | None, SuiteJudge], redactor: Redactor
-) -> Iterator[JudgeLine]:
-    """The judges of a suite, their prompts without secrets and bounded."""
-    for name, judge in judges.items():
-        stage, kind, prompt = judge.settings.stage, DEFAULT_JUDGE, ""
-        models, file = [stage.model], ""
-        if isinstance(judge, PromptJudge):
-            text = storable(redactor.text(judge.prompt))[0]
-            prompt, file = text[:LONGEST_PROMPT], stage.prompt_path or ""
-        elif isinstance(judge, OwnCodeJudge):
-            kind = judge.parts["kind"]
-            models += (judge.parts.get("model_roles") or {}).values()
-        parameters = {
-            "temperature": stage.temperature,
-            "max_tokens": stage.max_tokens,
-            "params": stage.params,
-            "system_prompt": bool(stage.system_prompt) or None,
-            "repeats": judge.settings.repeats,
-            "orders": judge.settings.section.orders,
-        }
-        yield JudgeLine(
-            suite,
-            judge.fingerprint,
-            kind,
-            tuple(filter(None, models)),
-            {key: value for key, value in parameters.items() if value is not None},
-            asks_model=not judge.runs_code,
-            judge=name or "",
-            prompt=prompt,
-            file=file,
-        )
 
 
 def with_calls(judges: Iterable[JudgeLine], results: Iterable[CaseResult]) -> list[JudgeLine]:

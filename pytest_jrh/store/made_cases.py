@@ -20,16 +20,14 @@ from dataclasses import field, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.config.probes import with_probes
-from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core import frozen, grouped_by
+from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import MADE, Case, CaseSpec, Label, Review, Rubric, RunKey, Why
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import FileLine, LineFiles, LinePlace, atomic_write, lines_of, replacing
-from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Mode, Objective, Said
@@ -47,6 +45,9 @@ from pytest_jrh.store.records import (
     stored_line,
     under,
 )
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite, SuiteTest
 
 
 class RecordEntry(NamedTuple):
@@ -253,21 +254,6 @@ def _taken(case: Case, rubric: Rubric, judge: str | None, *, rewording: bool) ->
     if (case.rubric.file, case.rubric.line) == (rubric.file, rubric.line):
         return case
     return reworded(case, rubric) if rewording else None
-
-
-def specs_of(index: RecordIndex, suite: Suite, recorded: Recorded | None) -> Iterator[CaseSpec]:
-    """Every case of the suite that a file holds, in the suite's order of tests and rubrics, then
-    file order, and those that probes derive of them, those first that were `recorded`.
-    """
-    made: list[CaseSpec] = []
-    specs = (entry.spec for entry in index.entries.values() if entry.spec.suite == suite.name)
-    by_rubric = grouped_by(specs, "test", "rubric_id")
-    for test in suite.tests:
-        for rubric in suite.rubrics:
-            for spec in by_rubric.get((test.name, rubric.id), ()):
-                if spec.target_score in test.targets[rubric.id]:
-                    made.append(spec)
-    return with_probes(suite, made, recorded=recorded)
 
 
 def fields_of_runs(index: RecordIndex, suite: str) -> Iterator[tuple[RunKey, Fields]]:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.cases import Case, Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
+from pytest_jrh.core.sections import BlindSection
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import write_beside_cases

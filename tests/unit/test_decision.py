@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.cases import Outcome
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import numbered
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.reports.for_programs import decision_data
 from pytest_jrh.stats.changes import how_asked
 from pytest_jrh.stats.comparison import Baseline, Scope, tolerated, update

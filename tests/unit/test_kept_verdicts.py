@@ -15,13 +15,14 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, JudgeLine
 from pytest_jrh.core.sections import JudgeStage
+from pytest_jrh.engine.provenance import judge_lines
 from pytest_jrh.judges import with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.llm.calls import load_template, parse_prompt
 from pytest_jrh.stats.comparison import Baseline, Scope, short, update
 from pytest_jrh.store import ledger
-from pytest_jrh.store.ledger import BaselineFile, judge_lines, parsed
+from pytest_jrh.store.ledger import BaselineFile, parsed
 from tests.support.conversations import judge_settings
 from tests.support.judged_sessions import DIGEST, HOSTILE, judged, right
 from tests.support.made_cases import judge_line, make_result, result_with

@@ -216,3 +216,28 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     )
     found = subprocess.check_output([sys.executable, "-S", "-c", code], text=True)
     assert found.strip() == "[]"
+
+
+CHECK = """
+from pytest_jrh.__main__ import main
+main(["check", "table.csv"])
+"""
+LABEL = "import pytest_jrh.cli.label\n"
+OF_SUITES = ("config.schema", "config.suite", "config.load", "judges", "llm.client", "recording")
+
+
+@pytest.mark.parametrize("program", [CHECK, LABEL], ids=["check", "label"])
+def test_check_and_label_import_nothing_of_suites(tmp_path: Path, program: str) -> None:
+    rows = [f"{number},violated,{'violated' if number % 3 else 'satisfied'}" for number in range(9)]
+    (tmp_path / "table.csv").write_text("\n".join(["case,label,verdict", *rows]))
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{program}print('IMPORTED', *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    imported = {*done.stdout.rpartition("IMPORTED")[2].split()}
+    rooms = {name.removeprefix("pytest_jrh.") for name in imported if "pytest_jrh." in name}
+    assert "sources.tables" in rooms
+    assert not rooms & {*OF_SUITES}
+    assert not imported & {"litellm", "openai", "inspect_ai", "vcr", "jinja2", "sklearn", "pytest"}

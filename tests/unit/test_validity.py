@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks import gate
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.sections import GateRules
 from pytest_jrh.stats.comparison import Baseline, Scope
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.rule import Asked, Question
