@@ -95,9 +95,7 @@ STALE = values_of_acts([says("", call("refund", "c1", amount=56.0))])
         ),
     ],
 )
-def test_an_amount_is_told_from_part_of_a_time_a_date_or_an_id(
-    is_amount: bool, texts: list[str]
-) -> None:
+def test_an_amount_is_told_from_part_of_a_date_or_an_id(is_amount: bool, texts: list[str]) -> None:
     assert [bool(mentioned(STALE, [text])) for text in texts] == [is_amount] * len(texts)
 
 

@@ -199,9 +199,8 @@ def json_type(value: object) -> str:
 def differences_are_recorded(outcome: PerturbationOutcome, run: Sequence[Message]) -> None:
     """With the old messages in their place nothing is left but the run."""
     assert bytes_of(undone(outcome.messages, outcome.edits)) == bytes_of(run)
-    assert [edit.message_index for edit in outcome.edits] == sorted(
-        edit.message_index for edit in outcome.edits
-    )
+    places = [edit.message_index for edit in outcome.edits]
+    assert places == sorted(places)
     for position in range(len(outcome.messages)):
         if position not in edited_turns(outcome.edits):
             assert outcome.messages[position] in run

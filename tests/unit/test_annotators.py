@@ -305,9 +305,7 @@ def test_labels_alone_are_told(
 
 
 @pytest.mark.parametrize(("others", "has_interval"), [(9, False), (10, True)])
-def test_agreement_on_values_that_hardly_vary_has_no_interval(
-    others: int, has_interval: bool
-) -> None:
+def test_agreement_on_values_that_hardly_vary_is_unsure(others: int, has_interval: bool) -> None:
     units = [(5, 5)] * 80 + [(1 + number % 4,) * 2 for number in range(others)]
     scores = np.array(units, float)
     alpha = agreement_on(units, LEVELS).alpha

@@ -59,9 +59,7 @@ ASKED = {"request": "Where is it?", "response": "On its way."}
         ),
     ],
 )
-def test_a_row_is_an_answer_by_the_names_of_its_columns(
-    tmp_path: Path, name: str, text: str
-) -> None:
+def test_a_row_is_an_answer_by_names_of_its_columns(tmp_path: Path, name: str, text: str) -> None:
     assert parts_by_id(source_of(written(tmp_path / name, text))) == {"a": ASKED}
 
 
@@ -290,14 +288,8 @@ def test_an_image_below_the_table_and_a_url_reach_the_judge(tmp_path: Path, imag
     "image",
     [
         *("../secret.png", "/etc/hostname", "link.png", "text.png", "circle.png", "absent.png"),
-        *(
-            "//host/share.png",
-            "\\\\host\\share.png",
-            "/\\host/share.png",
-            "more",
-            "a\0b",
-            "x" * 999,
-        ),
+        *("//host/share.png", "\\\\host\\share.png", "/\\host/share.png"),
+        *("more", "a\0b", "x" * 999),
     ],
 )
 def test_no_other_file_of_the_machine_becomes_an_image(tmp_path: Path, image: str) -> None:
@@ -333,9 +325,7 @@ def test_a_cell_of_20_mb_is_said_and_the_others_are_read(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("start", "line"), [(b"PK\x03\x04 xl/", "read_excel"), (b"PAR1\x15", "read_parquet")]
 )
-def test_other_tables_are_refused_with_the_line_that_converts_them(
-    tmp_path: Path, start: bytes, line: str
-) -> None:
+def test_of_other_tables_a_line_converts_them(tmp_path: Path, start: bytes, line: str) -> None:
     path = tmp_path / "rows"
     path.write_bytes(start)
     with pytest.raises(InputError, match=rf"make JSON lines of it: .*pandas\.{line}\("):

@@ -126,9 +126,7 @@ def test_report_has_rands_keys_and_numbers(suite: Suite) -> None:
     assert metrics["metric_reason"] == "no verdict was given"
 
 
-def test_older_record_stays_but_is_not_passed_off_as_this_runs(
-    suite: Suite, tmp_path: Path
-) -> None:
+def test_older_record_stays_and_is_not_passed_off_as_new(suite: Suite, tmp_path: Path) -> None:
     write(suite)
     write(suite, [A], [make_result(A, "model_error")], [])
     assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1

@@ -71,21 +71,15 @@ def test_a_baseline_is_a_ledger_behind_a_line_for_each_judge() -> None:
     assert (second["case_id"], second["scores"]) == (id_of(2), [0])
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 99), st.integers(-3, 9), st.text()),
-        min_size=1,
-        unique_by=lambda c: c[0],
-    ),
-    st.text(),
-)
+LINES = st.tuples(st.integers(0, 99), st.integers(-3, 9), st.text())
+
+
+@given(st.lists(LINES, min_size=1, unique_by=lambda line: line[0]), st.text())
 @settings(max_examples=60, deadline=None)
 def test_what_is_saved_is_what_is_loaded(
-    tmp_path_factory: pytest.TempPathFactory, cases: list[tuple[int, int, str]], prompt: str
+    tmp_path_factory: pytest.TempPathFactory, made: list[tuple[int, int, str]], prompt: str
 ) -> None:
-    lines = [
-        outcome_of(run, score=score, reasoning=text, reason=text) for run, score, text in cases
-    ]
+    lines = [outcome_of(run, score=score, reasoning=text, reason=text) for run, score, text in made]
     judges = (judge_line(short(JUDGE), prompt),)
     baseline = Baseline({line.case_id: line for line in lines}, judges)
     path = tmp_path_factory.mktemp("baseline") / "b.json"
@@ -106,9 +100,7 @@ def test_what_is_saved_is_what_is_loaded(
         (LINE + LINE.replace('"scores": [1]', '"scores": ["1"]'), 2, "is no line of a baseline"),
     ],
 )
-def test_file_that_is_no_baseline_is_refused_with_its_line(
-    text: str, line: int, message: str
-) -> None:
+def test_what_is_no_baseline_is_refused_with_its_line(text: str, line: int, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parsed(text, "baseline.json")
     (problem,) = caught.value.problems
@@ -117,10 +109,8 @@ def test_file_that_is_no_baseline_is_refused_with_its_line(
 
 
 def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
-    before = accepted(outcome_of(1), outcome_of(2, "disagree"), outcome_of(3))
-    before = Baseline(
-        {key: result_with(case, reason=f"because {key}") for key, case in before.cases.items()}
-    )
+    lines = accepted(outcome_of(1), outcome_of(2, "disagree"), outcome_of(3)).cases.items()
+    before = Baseline({key: result_with(line, reason=f"because {key}") for key, line in lines})
     second = outcome_of(2, case_digest=OTHER)
     results = [outcome_of(1), second, outcome_of(3, "disagree"), outcome_of(4)]
     done = update(before, results, all_of(*results))

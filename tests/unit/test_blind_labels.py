@@ -153,9 +153,7 @@ def test_rejected_cases_are_drawn_beside_so_many_whose_labels_count(tmp_path: Pa
     assert only.progress().shown == 7
 
 
-def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_labels_are_on_the_disk_for_reports_and_a_later_session_goes_on(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path)
     cases = [confirmed(0), rejected(1), natural(2, 1)]
     board = labelling(suite, cases)
@@ -233,9 +231,7 @@ def test_a_reviewer_has_a_name_that_can_be_one(tmp_path: Path, name: str, said: 
     assert board.enter(" ann ")[1] == "ann"
 
 
-def test_an_address_of_nobodys_or_anothers_and_a_label_off_the_scale_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_an_address_of_another_and_a_label_off_the_scale_are_refused(tmp_path: Path) -> None:
     board = labelling(blind_suite(tmp_path, sample=2, overlap=1.0), all_kinds(8))
     ann, first = first_label(board)
     ben, _ = board.enter("ben")
@@ -307,9 +303,7 @@ def test_an_edited_turn_looks_like_any_other(tmp_path: Path) -> None:
     assert "Thought" not in bodies[0][0]
 
 
-def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged(
-    tmp_path: Path,
-) -> None:
+def test_decisions_of_a_review_are_obeyed_and_labels_are_of_what_is_judged(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path)
     cases = [confirmed(0), confirmed(1), confirmed(2)]
     store = DecisionStore([suite])

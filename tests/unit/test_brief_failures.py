@@ -93,9 +93,7 @@ CHANGED = {"difference": "+x\n" * 40, "cassette": "a.yaml"}
     ],
     ids=["long", "paragraphs", "hostile", "unrecorded", "own code"],
 )
-def test_an_error_is_five_lines_at_most(
-    outcome: Any, cause: str, more: dict[str, Any], last: str
-) -> None:
+def test_an_error_is_five_lines(outcome: Any, cause: str, more: dict[str, Any], last: str) -> None:
     trouble = Unscored(outcome, stage="judge", cause=cause, **more)
     result = replace(make_result(outcome=outcome), why=trouble.why)
     text = unscored_text(result, command=COMMAND).short

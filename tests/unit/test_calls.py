@@ -60,9 +60,7 @@ def trouble(
         '{"score": 1, "reasoning": "r", "more": [{"a": 1, "a": 2}]}',
     ],
 )
-def test_a_key_that_an_object_has_twice_makes_the_answer_invalid_and_is_named_in_the_re_ask(
-    text: str,
-) -> None:
+def test_a_key_that_an_object_has_twice_is_invalid_and_named_in_the_re_ask(text: str) -> None:
     error, requests = trouble(text, text, text)
     assert error.outcome == "invalid_response"
     assert "more than once" in error.cause
@@ -169,9 +167,7 @@ def test_fingerprint_is_what_it_always_was() -> None:
         (judge_response((0, 1, 2)), "fec0977c425d"),
     ],
 )
-def test_schema_of_each_stage_is_what_it_always_was(
-    response_model: type[Response], expected: str
-) -> None:
+def test_schema_of_each_stage_never_changes(response_model: type[Response], expected: str) -> None:
     """A schema is part of the fingerprint: another one voids every recording of that stage."""
     assert digest(stable_schema(response_model.model_json_schema()))[:12] == expected
 

@@ -152,9 +152,7 @@ def test_a_corrected_label_leaves_a_case_as_it_is_its_name_and_its_recording() -
 
 
 @pytest.mark.parametrize(("test", "number"), [(ids.NATURAL, 1), ("agent_perturbation", 3)])
-def test_a_run_as_it_is_has_one_recording_under_all_rubrics_together(
-    test: str, number: int
-) -> None:
+def test_a_run_as_it_is_has_one_recording_for_all_rubrics_together(test: str, number: int) -> None:
     place = partial(ids.cassette_path, Path("c"), judging=True, together=True)
     rubrics = ("polite", ids.TOGETHER, "how kind")
     specs = [make_spec("x", test=test, rubric_id=rubric) for rubric in rubrics]

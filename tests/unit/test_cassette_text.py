@@ -23,9 +23,7 @@ DEMO = Path(__file__).parents[2] / "inputs" / "cassettes" / "refund_agent"
 OLD = next(DEMO.rglob("*.generation.yaml"))
 # A head is JSON between these two lines.
 BEGIN, END = "metadata:\n  {\n", "\n  }\ninteractions:\n"
-TEXT = st.text(
-    alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40
-)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
 KEYS = st.text("ab: #\n\x85\u2028", max_size=3)
 VALUES = st.recursive(
     (st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False))
@@ -85,11 +83,9 @@ def exchange(answer: str) -> dict[str, Any]:
 def answered(path: Path, *answers: str) -> Cassette:
     """A cassette with a call for which a judge's code had these answers."""
     cassette = Cassette(path)
-    call = RecordedCall(
-        stage="judge", fingerprint="f0", asked={}, sequence=0, **asdict(Answer("r"))
-    )
-    exchanges = tuple(map(exchange, answers))
-    cassette.entries["f0"] = call.model_copy(update={"exchanges": exchanges})
+    about: dict[str, Any] = {"stage": "judge", "fingerprint": "f0", "asked": {}, "sequence": 0}
+    call = RecordedCall(**about, **asdict(Answer("r")), exchanges=tuple(map(exchange, answers)))
+    cassette.entries["f0"] = call
     cassette.save()
     return cassette
 
@@ -191,9 +187,7 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
         ("cost: ", "cost: .nan # ", "metadata.jrh.calls[0].cost"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_place(
-    tmp_path: Path, old: str, new: str, wanted: str
-) -> None:
+def test_what_does_not_fit_has_its_place(tmp_path: Path, old: str, new: str, wanted: str) -> None:
     path = tmp_path / "c.yaml"
     [head, *_] = [head for head in (JSON_HEAD, HEAD) if old in head]
     path.write_text(head.replace(old, new, 1), encoding="utf-8")

@@ -100,7 +100,8 @@ BY_PROVIDER = [
 ]
 DYNAMIC = {**ui_call("b", 8, output="lost"), "type": "dynamic-tool", "toolName": "look_up"}
 UI_PARTS = [STEP, ui_call("a", 7, output="shipped"), DYNAMIC, STEP, {**SAID, "state": "done"}]
-INVOKED = [{"type": "tool-invocation", "toolInvocation": call} for call in OLD_CALLS]
+CALLED = [{"type": "tool-invocation", "toolInvocation": call} for call in OLD_CALLS]
+INVOKED: list[Any] = [STEP, *CALLED, STEP, SAID]
 FORMS: dict[str, Sequence[dict[str, Any]]] = {
     "OpenAI": form(
         said(None, tool_calls=OPENAI_CALLS),
@@ -118,10 +119,7 @@ FORMS: dict[str, Sequence[dict[str, Any]]] = {
         {"output": {"type": "content", "value": [LOST]}},
     ),
     "AI SDK, run by the provider": [ASKED, said([*BY_PROVIDER, SAID])],
-    "AI SDK, version 4, of the user interface": [
-        ASKED,
-        said("It was shipped.", parts=[STEP, *INVOKED, STEP, SAID]),
-    ],
+    "AI SDK, version 4, of an interface": [ASKED, said("It was shipped.", parts=INVOKED)],
     "AI SDK, version 4, without parts": [ASKED, said("It was shipped.", toolInvocations=OLD_CALLS)],
     "AI SDK, version 5, of the user interface": [ASKED, {"role": "assistant", "parts": UI_PARTS}],
 }
@@ -185,9 +183,9 @@ LOOK = {"type": "mcp_tool_use", "id": "m", "name": "look", "input": {}}
 REFUSED = {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": "no"}
 PAY = {"type": "tool_use", "id": "a", "name": "pay", "input": {}}
 NO_CARD = {"type": "tool_result", "tool_use_id": "a", "content": "no card", "is_error": True}
-DOCUMENT = {"type": "text", "media_type": "text/plain", "data": "Refunds: 30 days."}
+DOCUMENT = {"type": "text", "media_type": "text/plain", "data": "9 days."}
 OPEN = [{"type": "text", "text": "On Sundays."}]
-FAQ = {"type": "search_result", "source": "faq", "title": "FAQ", "content": OPEN}
+FAQ = {"type": "search_result", "source": "x", "title": "FAQ", "content": OPEN}
 GREETING = base64.b64encode("Gr\u00fc\u00dfe.".encode()).decode()
 BYTES = {"type": "base64", "media_type": "text/plain", "data": GREETING}
 PHOTO = {"type": "image", "source": OF_ANTHROPIC}
@@ -200,10 +198,7 @@ CALLS_LOOK_UP = {"content": "", "tool_calls": [openai_call("look_up", {"order": 
 MESSAGES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "documents and finds that are text": (
         [asked({"type": "document", "source": DOCUMENT}, FAQ)],
-        [
-            "[0] user | [document: text] | Refunds: 30 days. | [search_result: FAQ] | On Sundays. "
-            "| source: faq"
-        ],
+        ["[0] user | [document: text] | 9 days. | [search_result: FAQ] | On Sundays. | source: x"],
     ),
     "speech, of several APIs": (
         [

@@ -26,10 +26,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(pairs: Sequence[Row], *more: str) -> list[dict[str, str]]:
     """Labels and verdicts as rows of a table."""
-    names = ("label", "verdict", *more)
-    return [
-        {"case": f"c{n}", **dict(zip(names, pair, strict=True))} for n, pair in enumerate(pairs)
-    ]
+    names = ("case", "label", "verdict", *more)
+    return [dict(zip(names, (f"c{n}", *pair), strict=True)) for n, pair in enumerate(pairs)]
 
 
 def checked(pairs: Sequence[Row], **settings: Any) -> CheckedTable:
@@ -155,9 +153,7 @@ def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixt
     assert "classes: tie, first, oops" in capsys.readouterr().out
 
 
-def test_a_class_of_one_side_alone_that_may_be_misspelled_is_told(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_class_that_may_be_misspelled_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     lines = "first,first,first\nfisrt,first,first\nsecond,second,scond\ntie,tie,Tie.\n"
     lines += "second,second,second\ntie,tie,tie\n"
     rows = [f"{case},{line}" for case, line in enumerate(lines.splitlines())]

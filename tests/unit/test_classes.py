@@ -105,9 +105,7 @@ def test_cases_are_made_for_each_other_answer(
         ("not_applicable: 3", "must be text"),
     ],
 )
-def test_classes_that_cannot_be_are_refused_at_their_line(
-    tmp_path: Path, entry: str, said: str
-) -> None:
+def test_impossible_classes_are_refused_at_a_line(tmp_path: Path, entry: str, said: str) -> None:
     path = tmp_path / "rubrics.yml"
     path.write_text(f"- id: a\n  instructions: Is it so?\n- {{id: b, instructions: x, {entry}}}\n")
     problems = suite_rubrics(read_document(path, "rubrics.yml"), str(path), ["b"], None)[-1]
@@ -216,10 +214,8 @@ def test_records_and_the_ledger_have_words(rubric: Rubric, said: Any) -> None:
     assert question_digest(reworded) != question_digest(rubric)
     # And a result of it, also of one that the verifier rejected.
     verdict = Verdict(cast("int", case.expected), "r")
-    for result in (
-        case_result(case.spec, case, verdicts=[verdict]),
-        case_result(case.spec, None, rejected=case),
-    ):
+    verdict_of_it = case_result(case.spec, case, verdicts=[verdict])
+    for result in (verdict_of_it, case_result(case.spec, None, rejected=case)):
         text = ledger_line(result)
         assert not has_code(text)
         assert result_from(text) == result_from(text.encode()) == result
@@ -240,9 +236,7 @@ OF_CASE = '{"format": 3, "case_id": "a", '
         ('"answers|n/a"', None),
     ],
 )
-def test_what_is_no_line_or_has_a_word_that_is_not_on_offer_is_refused(
-    line: str, said: str | None
-) -> None:
+def test_what_is_no_line_or_has_a_word_not_on_offer_is_refused(line: str, said: str | None) -> None:
     with pytest.raises(ValidationError, match=said):
         result_from(line)
 

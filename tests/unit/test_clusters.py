@@ -79,9 +79,7 @@ def test_what_a_summary_shortens_is_taken_from_the_sample(made: Path) -> None:
     assert clusters(made, "/more/who")["d1"]
 
 
-def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
-    made: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_sample_has_no_cluster_and_stops_no_others(made: Path, tmp_path: Path) -> None:
     damage = {"samples/b_epoch_1.json": b"{"}
     spoiled = rewrite(Path(shutil.copy(made, tmp_path)), lambda members: members.update(damage))
     found = clusters(spoiled, "long")
@@ -107,9 +105,7 @@ def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str) ->
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.text(), JSON), st.text(min_size=1))
-def test_any_metadata_gives_a_short_text_or_a_taught_mistake(
-    metadata: Mapping[str, Any], key: str
-) -> None:
+def test_any_metadata_is_a_short_text_or_a_mistake(metadata: Mapping[str, Any], key: str) -> None:
     said, found = "", None
     try:
         (found,) = clusters_by(key, [(("a", 1), metadata)]).values()

@@ -45,9 +45,7 @@ def table(rows: int, seed: int, **settings: Any) -> CheckedTable:
 
 @pytest.mark.parametrize("rows", [40, 400, 4_000])
 @pytest.mark.parametrize("settings", [{"one": "violated"}, {"scale": (1, 5)}])
-def test_rows_of_a_table_give_the_columns_of_their_results(
-    rows: int, settings: dict[str, Any]
-) -> None:
+def test_rows_of_a_table_are_columns_of_their_results(rows: int, settings: dict[str, Any]) -> None:
     checked = table(rows, rows, **settings)
     session = checked.session
     scales = {key: rubric.scale for key, rubric in session.rubrics.items()}

@@ -76,9 +76,7 @@ def test_the_log_and_the_rubrics_of_the_agent_block_come_first(folder: Folder) -
     assert [rubric.id for rubric in suite.rubrics] == ["z"]
 
 
-def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside_the_config(
-    tmp_path: Path,
-) -> None:
+def test_relative_paths_are_of_start_folder_then_rootdir_then_config(tmp_path: Path) -> None:
     cwd, rootdir, beside = tmp_path / "cwd", tmp_path / "root", tmp_path / "elsewhere"
     for place in (cwd, rootdir, beside):
         place.mkdir()
@@ -148,9 +146,7 @@ def test_suites_are_told_from_other_files(folder: Folder, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("summary", [{}, None])
-def test_a_summary_that_says_nothing_takes_after_the_editor(
-    folder: Folder, summary: object
-) -> None:
+def test_a_summary_that_says_nothing_is_as_the_editor(folder: Folder, summary: object) -> None:
     data = minimal()
     server: dict[str, Any] = {"timeout": 9.0, "api_base": "http://h/v1"}
     taken: dict[str, Any] = {**server, "temperature": 1.0, "system_prompt": "s"}
@@ -173,9 +169,7 @@ def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: 
     assert stages["verifier"] == StageModel("verifier", "v", rate_limit=limit)
 
 
-def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_set(
-    folder: Folder,
-) -> None:
+def test_what_a_stage_or_judge_does_not_set_is_of_the_section_models(folder: Folder) -> None:
     data = minimal()
     common: dict[str, Any] = {"timeout": 30.0, "api_base": "http://all/v1", "temperature": 0.0}
     data["models"] = {"max_tokens": 900, **common}
@@ -259,9 +253,7 @@ def test_how_far_off_is_right_is_the_configs_else_the_scales(folder: Folder) -> 
         ({"lowest_score": 1}, {"highest_score": 3, "lowest_score": 0}),
     ],
 )
-def test_a_rubric_without_levels_takes_the_configured_range(
-    folder: Folder, own: object, general: object
-) -> None:
+def test_a_rubric_without_levels_has_a_range(folder: Folder, own: object, general: object) -> None:
     data = ordinal()
     data[AGENT]["autograder_default_params"] = own
     data["admin"]["dataset_config"]["default_params"] = general
@@ -278,9 +270,7 @@ def test_a_rubric_without_levels_takes_the_configured_range(
         (0, 10**6, "the lowest and the highest of 2 to 1000 scores"),
     ],
 )
-def test_a_range_that_is_no_range_is_refused(
-    folder: Folder, low: object, high: object, message: str
-) -> None:
+def test_a_broken_range_is_refused(folder: Folder, low: object, high: object, message: str) -> None:
     data = ordinal()
     data[AGENT]["autograder_default_params"] = {"lowest_score": low, "highest_score": high}
     first = folder.problems(data)[0]

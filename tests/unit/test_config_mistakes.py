@@ -30,9 +30,8 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> None:
-    problem = folder.problem(
-        "admin:\n  modul_name: x\n" + yaml.safe_dump(minimal()).split("admin:\n", 1)[1]
-    )
+    text = yaml.safe_dump(minimal()).replace("admin:\n", "admin:\n  modul_name: x\n", 1)
+    problem = folder.problem(text)
     assert (problem.file, problem.line, problem.key) == (CONFIG, 2, "admin.modul_name")
     assert problem.message.startswith("unknown key; the keys of admin are module_name, ")
     assert problem.hint == "module_name is the nearest key"
@@ -118,9 +117,7 @@ def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(folde
     assert keys == [*missing, "[0].instructions"]
 
 
-def test_a_section_that_is_missing_is_reported_once_per_thing_that_is_needed(
-    folder: Folder,
-) -> None:
+def test_a_missing_section_is_reported_once_per_thing_that_is_needed(folder: Folder) -> None:
     messages = [str(problem) for problem in folder.problems({"admin": {}})]
     needed = ("tests_to_run", "input_log_path", "rubric_path", "judge.model", "editor.model")
     assert [sum(f"{name}: " in message for message in messages) for name in needed] == [1] * 5
@@ -178,9 +175,8 @@ def test_files_that_are_no_text_are_refused(folder: Folder) -> None:
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(folder: Folder) -> None:
-    (folder.root / CONFIG).write_bytes(
-        b"\xef\xbb\xbf" + yaml.safe_dump(minimal()).replace("\n", "\r\n").encode()
-    )
+    text = "\ufeff" + yaml.safe_dump(minimal()).replace("\n", "\r\n")
+    (folder.root / CONFIG).write_bytes(text.encode())
     assert load_suite(Path(CONFIG), cwd=folder.root, rootdir=folder.root).module_name == "demo"
 
 

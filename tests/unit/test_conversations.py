@@ -94,9 +94,7 @@ def test_pointers_map_other_shapes(tmp_path: Path) -> None:
     assert (run.metadata, run.input) == ({"goal": "greet", "trial": 1}, "greet")
 
 
-def test_a_value_that_is_not_there_is_named_with_its_line_and_where_it_may_be(
-    tmp_path: Path,
-) -> None:
+def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Path) -> None:
     source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "log": {"turns": TURNS}})
     said = refusal(source)
     assert "runs.jsonl:2: has no messages at /messages; its keys are id, log" in said
@@ -127,9 +125,7 @@ def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
         (b"7", "has no messages at /messages; it is 7"),
     ],
 )
-def test_a_hostile_line_is_refused_with_its_number(
-    tmp_path: Path, line: bytes, complaint: str
-) -> None:
+def test_a_hostile_line_has_its_number(tmp_path: Path, line: bytes, complaint: str) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_bytes(json.dumps(conversation("a")).encode() + b"\n\n" + line)
     said = refusal(Conversations(path))
@@ -160,9 +156,7 @@ def test_duplicate_ids_name_both_lines(tmp_path: Path) -> None:
     assert "runs.jsonl:2: is the same conversation as line 1, and neither has" in refusal(source)
 
 
-def test_a_line_that_is_too_big_is_refused_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_big_a_line_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Conversations, "most_mb", 1)
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(conversation("x" * 1_100_000)))

@@ -112,10 +112,7 @@ def baseline_of(results: Iterable[CaseResult]) -> Baseline:
 
 def earlier(results: Iterable[CaseResult]) -> list[CaseResult]:
     """The same verdicts by the judge with another prompt."""
-    return [
-        result_with(result, judge_digest=EARLIER) if result.judge_digest else result
-        for result in results
-    ]
+    return [result_with(one, judge_digest=EARLIER) if one.judge_digest else one for one in results]
 
 
 def decided(
@@ -161,6 +158,8 @@ OTHER_MODEL = {"asked": {"": Asked("another")}}
 AGAIN = {"asked": {"": Asked("again")}}
 NO_MODEL = {"asked": {"": Asked(is_certain=True)}}
 WIDE: dict[str, Any] = {"scales": {("refunds", "refund_policy"): numbered(0, 100)}}
+RECALL = {"min_recall": 0.9}
+ONE_CLASS = cases("." * 30)
 PROBES = {"probes": {LAYOUT: {"max_rate": 0.05}}}
 FAIL = [
     Row(
@@ -204,12 +203,7 @@ FAIL = [
         held=WIDE,
     ),
     # As far off on average, and all in one direction.
-    Row(
-        "the judge scores refund_policy 9.00 levels too high",
-        scored(9, 9),
-        scored(-9, 9),
-        held=WIDE,
-    ),
+    Row("the judge scores refund_policy 9.00 levels too", scored(9, 9), scored(-9, 9), held=WIDE),
     Row(
         "the judge misses 18 of 72 violations that it found before",
         runs_of(24, wrong=range(6)),
@@ -217,11 +211,7 @@ FAIL = [
         held=OTHER_MODEL,
         beside="model that is as good would lose as much in 2 of 100 (24 clusters exchanged)",
     ),
-    Row(
-        "the judge misses 6 of 24 violations; min_recall 90% allows 2",
-        LAXER,
-        rules={"min_recall": 0.9},
-    ),
+    Row("the judge misses 6 of 24 violations; min_recall 90% allows 2", LAXER, rules=RECALL),
     Row(
         "the judge raises 6 false alarms on 24 satisfied cases; max_false_alarms 10% allows 2",
         cases("." * 24, "x" * 6 + "." * 18),
@@ -354,14 +344,10 @@ UNCLEAR = [
     Row(
         "42 of 48 cases judged: 6 skipped",
         GOOD[6:],
-        rules={"min_recall": 0.9},
+        rules=RECALL,
         held={"left_out": {result.case_id for result in GOOD[:6]}},
     ),
-    Row(
-        "every label is 1, so that a judge that always says 1 is right",
-        cases("." * 30),
-        cases("." * 30),
-    ),
+    Row("every label is 1, so that a judge that always says 1 is right", ONE_CLASS, ONE_CLASS),
 ]
 PASS = [
     Row(
@@ -518,9 +504,7 @@ def test_what_the_verdicts_of_a_judge_are_compared_as(
         (0, 10, "FAIL", ""),
     ],
 )
-def test_with_lines_in_the_baseline_a_probe_is_a_set(
-    before: int, now: int, word: str, said: str
-) -> None:
+def test_a_probe_in_the_baseline_is_a_set(before: int, now: int, word: str, said: str) -> None:
     variants = [f"v{run:02}" for run in range(20)]
     old, new = ([*judged(right), *derived(variants[:n], variants=variants)] for n in (before, now))
     decision = decided(new, old)
@@ -601,9 +585,7 @@ ANY_SCORES = st.lists(st.sampled_from([0, 1, 2, 3, -7, 10**30]), min_size=1, max
 
 @st.composite
 def any_session(draw: st.DrawFn) -> list[CaseResult]:
-    """Cases of one or three judges, binary or on a scale, with repeats of any numbers and scores of
-    any scale.
-    """
+    """Cases of one or three judges, with any numbers of repeats, and scores of any scale."""
     ordinal = draw(st.booleans())
     results = []
     panels: list[tuple[str | None, ...]] = [(None,), ("j0", "j1", "j2")]
@@ -643,9 +625,7 @@ def test_the_same_verdicts_never_fail_and_any_others_come_to_a_decision(
         ("xxxx", "....", OTHER_MODEL, "compare at least 6 independent cases"),
     ],
 )
-def test_what_is_unclear_says_what_decides_it(
-    now: str, before: str, held: dict[str, Any], needs: str
-) -> None:
+def test_unclear_says_what_decides(now: str, before: str, held: dict[str, Any], needs: str) -> None:
     decision = decided(cases(now, "." * len(now)), cases(before, "." * len(now)), **held)
     assert decision.word == "UNCLEAR"
     assert decision.reasons[0].needs == needs
