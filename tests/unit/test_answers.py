@@ -80,9 +80,11 @@ def test_context_and_system_prompt_are_parts_and_all_else_is_metadata(tmp_path: 
 
 def test_suite_format_says_what_no_name_tells_and_wins_over_names(tmp_path: Path) -> None:
     row = {"n": 1, "question": "no", "chat": {"asked": "Where is it?"}, "said": "On its way."}
-    path = written(tmp_path / "rows.jsonl", json.dumps(row))
+    # A place that one row has is taken.
+    other = {"n": 2, "question": "no", "chat": {}, "said": "s"}
+    path = written(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, (row, other))))
     source = source_of(path, messages="/chat/asked", answer="/said", id="/n")
-    assert parts_by_id(source) == {"1": ASKED}
+    assert parts_by_id(source) == {"1": ASKED, "2": {"response": "s"}}
 
 
 @pytest.mark.parametrize(
@@ -107,8 +109,10 @@ def test_a_column_that_no_name_tells_is_asked_for(tmp_path: Path, head: str, mes
         ("order_id,question,answer", ["7,q,a", "8,q,b"], ["7", "8"]),
         # Two are unique, and neither is known to name rows.
         ("a_id,b_id,question,answer", ["1,2,q,a"], ["6d05ba3eb69c"]),
-        ("id,epoch,question,answer", ["x,1,q,a", "x,2,q,b"], ["x", "x"]),
         ("question,answer", ["q,a", "q,b", "q,a"], ["6d05ba3eb69c", "8401a6e27418"]),
+        # Epochs are numbers of any sign.
+        ("id,epoch,question,answer", ["x,0,q,a", "x,2.0,q,b"], ["x e0", "x e2"]),
+        ("id,epoch,question,answer", ["x,-3,q,a", "x,,q,b"], ["x e-3", "x"]),
     ],
 )
 def test_rows_are_named_by_an_id_or_by_a_digest(
@@ -116,7 +120,8 @@ def test_rows_are_named_by_an_id_or_by_a_digest(
 ) -> None:
     path = written(tmp_path / "rows.csv", "\n".join([head, *rows, ""]))
     source = source_of(path)
-    assert [run.run_id for run in source.summaries()] == ids
+    runs = source.summaries()
+    assert [f"{run.run_id} e{run.epoch}".removesuffix(" e1") for run in runs] == ids
     notices = " ".join(source.notices())
     assert ("named by a digest" in notices) == (len(ids[0]) == 12)
     assert ("1 row left out, equal to others" in notices) == (len(rows) > len(ids))
@@ -138,12 +143,6 @@ def test_rows_are_not_told_apart_by_a_guess(tmp_path: Path, text: str, message: 
         source_of(written(tmp_path / "rows.csv", text)).summaries()
 
 
-def test_epochs_are_numbers_of_any_sign(tmp_path: Path) -> None:
-    text = "id,epoch,question,answer\na,0,q,r\na,1.0,q,s\na,-3,q,t\nb,,q,u\n"
-    runs = source_of(written(tmp_path / "rows.csv", text)).summaries()
-    assert [(run.run_id, run.epoch) for run in runs] == [("a", 0), ("a", 1), ("a", -3), ("b", 1)]
-
-
 @pytest.mark.parametrize(
     ("part", "place"),
     [("messages", "/frage"), ("id", "/nr"), ("cluster", "/topic"), ("context", "/human_ok/0")],
@@ -153,13 +152,6 @@ def test_a_place_that_no_row_has_is_refused(tmp_path: Path, part: str, place: st
     with pytest.raises(InputError, match=f'no row has "{place}"; its columns are id, ') as error:
         source_of(path, **{part: place}).summaries()
     assert f"correct suite.format: {part}" in str(error.value)
-
-
-def test_a_place_that_one_row_has_is_taken(tmp_path: Path) -> None:
-    rows = [{"id": 1, "q": {}, "answer": "r"}, {"id": 2, "q": {"text": "Why?"}, "answer": "s"}]
-    path = written(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, rows)))
-    parts = parts_by_id(source_of(path, messages="/q/text"))
-    assert [found.get("request") for found in parts.values()] == [None, "Why?"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,15 @@ import yaml
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.load import load_suite, looks_like_suite
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import RateLimitSection
-from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
+from tests.support.configs import AGENT, CONFIG, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
 
 TESTS = "admin.perturbation_config.tests_to_run"
+EVALUATED, TARGETS = "admin.evaluation_config.tests_to_evaluate", f"{AGENT}.target_rubric_ids"
+UNUSED = "admin.test_debug_mode"
 ASKING = [probe.name for probe in PROBES.values() if probe.binary_only]
 
 
@@ -41,23 +45,28 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert (suite.instruction, suite.frozen, suite.notices) == ("", None, ())
 
 
-def test_keys_that_mean_nothing_are_named(folder: Folder) -> None:
-    suite = folder.load(changed("admin.test_debug_mode", value=True))
-    [notice] = suite.notices
-    assert notice.endswith("demo.yml: not used: admin.test_debug_mode")
+@pytest.mark.parametrize(
+    ("key", "value", "of_suite", "expected"),
+    [
+        (f"{AGENT}.objective", "pass", lambda s: [t.objective for t in s.tests], ["pass", "pass"]),
+        # A test that is not to be evaluated is only generated.
+        (EVALUATED, ["agent_positives"], lambda s: [t.evaluate for t in s.tests], [False, True]),
+        (EVALUATED, [], lambda s: [t.evaluate for t in s.tests], [True, True]),
+        (f"{AGENT}.verifier", False, lambda s: {*s.stages}, {"planner", "editor", "summary"}),
+        (TARGETS, ["safe"], lambda s: [rubric.id for rubric in s.rubrics], ["safe"]),
+        (UNUSED, True, lambda s: [*s.notices], [f"{CONFIG}: not used: {UNUSED}"]),
+    ],
+)
+def test_what_a_key_changes(
+    folder: Folder, key: str, value: object, of_suite: Callable[[Suite], object], expected: object
+) -> None:
+    assert of_suite(folder.load(changed(key, value))) == expected
 
 
-def test_objective_pass_turns_the_negatives_alone(folder: Folder) -> None:
-    suite = folder.load(changed(f"{AGENT}.objective", "pass"))
-    assert [test.objective for test in suite.tests] == ["pass", "pass"]
-
-
-def test_a_test_that_is_not_to_be_evaluated_is_only_generated(folder: Folder) -> None:
-    suite = folder.load(changed("admin.evaluation_config.tests_to_evaluate", ["agent_positives"]))
-    evaluated = {test.name: test.evaluate for test in suite.tests}
-    assert evaluated == {"agent_perturbation": False, "agent_positives": True}
-    empty = folder.load(changed("admin.evaluation_config.tests_to_evaluate", []))
-    assert all(test.evaluate for test in empty.tests)
+def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
+    name = "module_name: demo"
+    text = yaml.safe_dump(minimal()).replace(name, f"{name}\n  time_stamp: 20251103_1222")
+    assert folder.load(text).results_dir == folder.root / "outputs/demo_20251103_1222"
 
 
 def test_the_template_of_the_agent_block_decides_the_mode(folder: Folder) -> None:
@@ -108,12 +117,6 @@ def test_sampling_falls_back_key_by_key(folder: Folder) -> None:
     ):
         cases = folder.load({**data, AGENT: agent}).config.cases
         assert (cases.sample, cases.seed) == sampling
-
-
-def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
-    name = "module_name: demo"
-    text = yaml.safe_dump(minimal()).replace(name, f"{name}\n  time_stamp: 20251103_1222")
-    assert folder.load(text).results_dir == folder.root / "outputs/demo_20251103_1222"
 
 
 def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
@@ -192,11 +195,6 @@ def test_what_a_stage_or_judge_does_not_set_is_of_the_section_models(folder: Fol
     assert second == StageModel("judge", "m", max_tokens=1, **{**common, "timeout": 9.0})
 
 
-def test_verifier_false_turns_it_off(folder: Folder) -> None:
-    suite = folder.load(changed(f"{AGENT}.verifier", False))
-    assert set(suite.stages) == {"planner", "editor", "summary"}
-
-
 def test_code_of_a_panel_is_as_random_as_the_section_judge_says(folder: Folder) -> None:
     (folder.root / "judges.py").write_text("def strict(case):\n    return 0\n", encoding="utf-8")
     code = {"python": "judges.py:strict"}
@@ -210,11 +208,6 @@ def test_code_of_a_panel_is_as_random_as_the_section_judge_says(folder: Folder) 
         {"name": "counts", **code, "random": False},
     ]
     assert [judge.is_random for judge in folder.load(data).judges] == [False, True, False]
-
-
-def test_only_the_targeted_rubrics_are_kept(folder: Folder) -> None:
-    suite = folder.load(changed(f"{AGENT}.target_rubric_ids", ["safe"]))
-    assert [rubric.id for rubric in suite.rubrics] == ["safe"]
 
 
 def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -> None:
@@ -286,10 +279,9 @@ def probe(name: str = "mine", **settings: Any) -> dict[str, Any]:
     return {**minimal(), "cases": {"probes": {name: settings}}}
 
 
-JUDGES, TARGETS = "admin.evaluation_config.judges", f"{AGENT}.target_rubric_ids"
+JUDGES = "admin.evaluation_config.judges"
 TWICE = [{"name": "a"}, {"name": "a"}]
 TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
-TO_EVALUATE = changed("admin.evaluation_config.tests_to_evaluate", ["labels"])
 
 
 @pytest.mark.parametrize(
@@ -301,7 +293,11 @@ TO_EVALUATE = changed("admin.evaluation_config.tests_to_evaluate", ["labels"])
         (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", "kind, safe"),
         (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", "kind is the nearest id"),
         (changed("cases.frozen", True), "cases.frozen", f"set {AGENT}.output.dir"),
-        (TO_EVALUATE, "admin.evaluation_config.tests_to_evaluate[0]", f"add labels to {TESTS}"),
+        (changed(EVALUATED, ["labels"]), f"{EVALUATED}[0]", f"add labels to {TESTS}"),
+        (changed(EVALUATED, [{"a": 1}]), f"{EVALUATED}[0]", "must be agent_perturbation or"),
+        (changed(EVALUATED, [None]), f"{EVALUATED}[0]", "must be agent_perturbation or"),
+        (changed(TESTS, [["agent_positives"]]), f"{TESTS}[0]", "must be agent_perturbation or"),
+        (changed(TESTS, [7]), f"{TESTS}[0]", "must be agent_perturbation or"),
         (probe(changes="flip"), "cases.probes.mine.instruction", "is missing; must be text"),
         (probe(instruction="a", changes=1), "cases.probes.mine.changes", "none or flip"),
         (probe(instruction="a", variants=["x"]), "cases.probes.mine.variants", "unknown"),

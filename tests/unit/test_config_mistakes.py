@@ -94,16 +94,6 @@ def test_a_bad_value_says_what_was_there_and_what_may_be_there(
         assert hint in (problem.hint or "")
 
 
-@pytest.mark.parametrize("name", [[], ["agent_positives"], {"a": 1}, None, 7])
-@pytest.mark.parametrize(
-    "key", ["perturbation_config.tests_to_run", "evaluation_config.tests_to_evaluate"]
-)
-def test_a_test_that_is_no_name_is_a_mistake(folder: Folder, key: str, name: object) -> None:
-    problem = folder.problem(changed(f"admin.{key}", [name]))
-    assert problem.key == f"admin.{key}[0]"
-    assert "must be agent_perturbation or" in problem.message
-
-
 def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(folder: Folder) -> None:
     folder.rubrics([{"id": "a"}])
     data = minimal()

@@ -38,21 +38,15 @@ def refusal(source: Conversations) -> str:
 
 
 def test_one_conversation_a_line(tmp_path: Path) -> None:
-    source = lines(
-        tmp_path / "runs.jsonl",
-        conversation("a", metadata={"from": "web"}, target="greet"),
-        conversation(7, epoch=2, cluster="t", input="Greet."),
-        {"id": "empty", "messages": []},
-    )
-    assert source.summaries() == (
-        RunSummary("a", 1),
-        RunSummary("7", 2, cluster="t"),
-        RunSummary("empty", 1, Skip("no_messages")),
-    )
+    first = conversation("a", metadata={"from": "web"}, target="greet")
+    second = conversation(7, epoch=2, cluster="t", input="Greet.")
+    source = lines(tmp_path / "runs.jsonl", first, second, {"id": "empty", "messages": []})
+    empty = RunSummary("empty", 1, Skip("no_messages"))
+    assert source.summaries() == (RunSummary("a", 1), RunSummary("7", 2, cluster="t"), empty)
     run, raw = source.read("a", 1, with_raw=True)
     assert [message["content"] for message in run.messages] == ["Hi.", "Hello."]
     assert (run.input, run.target, run.metadata) == ("Hi.", "greet", {"from": "web"})
-    assert raw == conversation("a", metadata={"from": "web"}, target="greet")
+    assert raw == first
     assert (source.read("7", 2)[0].sample_id, source.read("7", 2)[0].input) == (7, "Greet.")
 
 
@@ -80,15 +74,9 @@ def test_pointers_map_other_shapes(tmp_path: Path) -> None:
     value = {"task": {"n": 3, "goal": "greet"}, "trial": 1, "log": {"turns": TURNS}}
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(value))
-    places = InputFormat(
-        messages="/log/turns",
-        id=("/task/n", "/trial"),
-        epoch="/trial",
-        cluster=("/task/n",),
-        metadata=("/task/goal", "/trial"),
-        input="/task/goal",
-    )
-    source = Conversations(path, input_format=places)
+    parts: dict[str, Any] = {"id": ("/task/n", "/trial"), "metadata": ("/task/goal", "/trial")}
+    parts |= {"messages": "/log/turns", "epoch": "/trial", "input": "/task/goal"}
+    source = Conversations(path, input_format=InputFormat(**parts, cluster=("/task/n",)))
     assert source.summaries() == (RunSummary("3-1", 1, cluster="3"),)
     run, _ = source.read("3-1", 1)
     assert (run.metadata, run.input) == ({"goal": "greet", "trial": 1}, "greet")
@@ -101,9 +89,7 @@ def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Pa
     assert "suite.format: {messages: /log/turns} would find some" in said
     source = Conversations(tmp_path / "runs.jsonl", input_format=InputFormat(cluster=("/task",)))
     assert "runs.jsonl:1: has nothing at /task (suite.format.cluster)" in refusal(source)
-
-
-def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
+    # Of many mistakes ten are said at once.
     bad = [{"id": n, "messages": "no"} for n in range(30)]
     said = refusal(lines(tmp_path / "runs.jsonl", *bad))
     assert said.count('has "no" for messages at /messages') == 10
@@ -133,6 +119,9 @@ def test_a_hostile_line_has_its_number(tmp_path: Path, line: bytes, complaint: s
     assert complaint in said
 
 
+A, NAMELESS = json.dumps(conversation("a")), json.dumps(conversation())
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -141,19 +130,15 @@ def test_a_hostile_line_has_its_number(tmp_path: Path, line: bytes, complaint: s
         ("[{}, 7]", "every item must be an object or a list, see byte 3"),
         ('[{"a', "unexpected end of input"),
         ("[{}] x", "unexpected data after byte 4"),
+        # What is there twice.
+        (f"{A}\n{NAMELESS}\n{A}\n", "runs.json:3: has the id 'a' (epoch 1), as line 1 has"),
+        (f"{NAMELESS}\n{NAMELESS}\n", "runs.json:2: is the same conversation as line 1, and nei"),
     ],
 )
-def test_a_damaged_list_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "runs.json"
     path.write_text(text)
     assert complaint in refusal(Conversations(path))
-
-
-def test_duplicate_ids_name_both_lines(tmp_path: Path) -> None:
-    source = lines(tmp_path / "runs.jsonl", conversation("a"), conversation("b"), conversation("a"))
-    assert "runs.jsonl:3: has the id 'a' (epoch 1), as line 1 has" in refusal(source)
-    source = lines(tmp_path / "runs.jsonl", conversation(), conversation())
-    assert "runs.jsonl:2: is the same conversation as line 1, and neither has" in refusal(source)
 
 
 def test_too_big_a_line_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,14 +188,11 @@ def test_what_is_unusual_is_noted_and_said_once(tmp_path: Path) -> None:
     )
 
 
-@given(
-    st.lists(
-        st.lists(st.text() | st.integers(), max_size=3)
-        | st.dictionaries(st.text(), st.text() | st.lists(st.text(), max_size=2), max_size=3),
-        max_size=5,
-    ),
-    st.booleans(),
-)
+LISTS = st.lists(st.text() | st.integers(), max_size=3)
+OBJECTS = st.dictionaries(st.text(), st.text() | st.lists(st.text(), max_size=2), max_size=3)
+
+
+@given(st.lists(LISTS | OBJECTS, max_size=5), st.booleans())
 def test_the_elements_of_any_list_are_found(values: list[Any], ascii_only: bool) -> None:
     data = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     parts = [data[start:end].decode("utf-8", "surrogatepass") for start, end in elements(data)]

@@ -7,8 +7,9 @@ Where cases are written as letters, each is one: `.` is judged right, `x` wrong,
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -26,9 +27,6 @@ from pytest_jrh.stats.rule import Asked
 from tests.support.figures import comparison_of
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import DIGESTS, LEVELS, make_result, make_spec, result_with
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 OTHER = "fedcba9876543210" * 4
 EARLIER = "c" * 64
@@ -134,11 +132,9 @@ def decided(
 def relabelled(results: Iterable[CaseResult], lost: int) -> list[CaseResult]:
     """The first cases with the label that the judge gives."""
     given = list(results)
-    for place in range(lost):
-        result = given[place]
-        label = 1 - (result.label or 0)
-        given[place] = result_with(result, label=label, outcome="agree", case_digest=OTHER)
-    return given
+    turned = {"outcome": "agree", "case_digest": OTHER}
+    new = [result_with(one, label=1 - (one.label or 0), **turned) for one in given[:lost]]
+    return [*new, *given[lost:]]
 
 
 class Row(NamedTuple):
@@ -288,12 +284,6 @@ UNCLEAR = [
         "neither better nor worse would lose as much in fewer than 1 of 100",
         cases("1" * 24, "0" * 24),
         cases("0" * 24, "0" * 24),
-    ),
-    Row(
-        "the judge misses 2 of 4 violations that it found before; a judge that is neither better "
-        "nor worse would lose as much in 25 of 100",
-        cases("xx..", "." * 36),
-        cases("....", "." * 36),
     ),
     Row(
         "the judge is newly wrong on 3 of 24 of sold; a judge that is neither better nor worse "
@@ -453,11 +443,9 @@ def test_a_known_mistake_says_its_reason_and_an_update_accepts_a_new_one() -> No
     assert why == "wrong in the baseline too: sarcasm, see issue 12"
     new = tolerated(case("x", 9), known, GateRules(), accepts=True)
     assert new == "accepted into the baseline"
-
-
-@pytest.mark.parametrize("letter", ".-!u")
-def test_only_wrong_verdicts_are_tolerated(letter: str) -> None:
-    assert tolerated(case(letter), Baseline(), GateRules(min_accuracy=0.0)) is None
+    # Only wrong verdicts are tolerated.
+    for letter in ".-!u":
+        assert tolerated(case(letter), Baseline(), GateRules(min_accuracy=0.0)) is None
 
 
 PROMPT = JudgeLine("refunds", EARLIER, "prompt_path", ("m",), {}, True, prompt="Judge it.")
