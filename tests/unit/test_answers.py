@@ -87,19 +87,38 @@ def test_suite_format_says_what_no_name_tells_and_wins_over_names(tmp_path: Path
     assert parts_by_id(source) == {"1": ASKED, "2": {"response": "s"}}
 
 
+EPOCHS, ROW = "id,epoch,question,answer\na,", f"{HEAD}a,q,r,yes"
+FORMAT, CORRECT = ", or suite.format: [{]", "correct suite.format: "
+
+
 @pytest.mark.parametrize(
-    ("head", "message"),
+    ("text", "places", "message"),
     [
-        ("id,frage,answer", "has no column with the request; its columns are id, frage, answer"),
-        ("id,question,prompt,answer", "question or prompt may be the request"),
-        ("id,question,antwort", "has no column with the response"),
+        ("id,frage,answer\na,b,c", {}, f"the request; its columns are id, frage, answer.*{FORMAT}"),
+        ("id,question,prompt,answer\na,b,c,d", {}, f"question or prompt may be the req.*{FORMAT}"),
+        ("id,question,antwort\na,b,c", {}, f"has no column with the response.*{FORMAT}"),
+        # Rows are not told apart by a guess, as where two people labelled one text.
+        (f"{ROW}\nb,q,r,no\na,q,s,yes", {}, "csv:4: has the id a again, as line 2 has"),
+        ("question,answer,by,ok\nq,r,ann,yes\nq,r,bo,no", {}, "csv:3: has the same text again, as"),
+        ("id,question,answer,ok\n,q,r,yes\n,q,r,no", {}, "csv:3: has the same text again, as li"),
+        (f"{EPOCHS}first,q,r", {}, 'csv:2: got the epoch "first"; must be an integer'),
+        (f"{EPOCHS}1e3,q,r", {}, 'csv:2: got the epoch "1e3"; must be an integer'),
+        # A place that no row has.
+        (ROW, {"messages": "/frage"}, f'no row has "/frage"; its columns are.*{CORRECT}messages'),
+        (ROW, {"id": "/nr"}, f'no row has "/nr"; its columns are id, .*{CORRECT}id'),
+        (
+            ROW,
+            {"cluster": "/topic"},
+            f'no row has "/topic"; its columns are id, .*{CORRECT}cluster',
+        ),
+        (ROW, {"context": "/ok/0"}, f'no row has "/ok/0"; its columns are id, .*{CORRECT}context'),
     ],
 )
-def test_a_column_that_no_name_tells_is_asked_for(tmp_path: Path, head: str, message: str) -> None:
-    path = written(tmp_path / "rows.csv", f"{head}\n{','.join('abcd'[: head.count(',') + 1])}\n")
-    with pytest.raises(InputError, match=message) as error:
-        source_of(path).summaries()
-    assert ", or suite.format: {" in str(error.value)
+def test_rows_that_say_too_little_are_refused(
+    tmp_path: Path, text: str, places: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InputError, match=f"(?s){message}"):
+        source_of(written(tmp_path / "rows.csv", text + "\n"), **places).summaries()
 
 
 @pytest.mark.parametrize(
@@ -125,33 +144,6 @@ def test_rows_are_named_by_an_id_or_by_a_digest(
     notices = " ".join(source.notices())
     assert ("named by a digest" in notices) == (len(ids[0]) == 12)
     assert ("1 row left out, equal to others" in notices) == (len(rows) > len(ids))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"{HEAD}a,q,r,yes\nb,q,r,no\na,q,s,yes\n", "4: has the id a again, as line 2 has"),
-        # One text labelled by two people, whose rows nothing tells apart.
-        ("question,answer,by,ok\nq,r,ann,yes\nq,r,bo,no\n", "3: has the same text again, as line"),
-        ("id,question,answer,ok\n,q,r,yes\n,q,r,no\n", "3: has the same text again, as line 2"),
-        ("id,epoch,question,answer\na,first,q,r\n", '2: got the epoch "first"; must be an integer'),
-        ("id,epoch,question,answer\na,1e3,q,r\n", '2: got the epoch "1e3"; must be an integer'),
-    ],
-)
-def test_rows_are_not_told_apart_by_a_guess(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=f"rows.csv:{message}"):
-        source_of(written(tmp_path / "rows.csv", text)).summaries()
-
-
-@pytest.mark.parametrize(
-    ("part", "place"),
-    [("messages", "/frage"), ("id", "/nr"), ("cluster", "/topic"), ("context", "/human_ok/0")],
-)
-def test_a_place_that_no_row_has_is_refused(tmp_path: Path, part: str, place: str) -> None:
-    path = written(tmp_path / "rows.csv", f"{HEAD}a,q,r,yes\n")
-    with pytest.raises(InputError, match=f'no row has "{place}"; its columns are id, ') as error:
-        source_of(path, **{part: place}).summaries()
-    assert f"correct suite.format: {part}" in str(error.value)
 
 
 @pytest.mark.parametrize(

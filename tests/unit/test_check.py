@@ -432,18 +432,6 @@ def test_runs_of_equal_cases_are_repeats(run: Run, head: str) -> None:
     assert (code, "repeat:" in printed) == (4, False)
 
 
-@pytest.mark.parametrize("names", [("ann", ""), ("", "ann"), ("ann", "", "bo")])
-def test_a_label_without_a_name_beside_names_is_refused(run: Run, names: tuple[str, ...]) -> None:
-    said = 'the case "a" has a label without a name beside one of ann'
-    verdicts = "".join(f"a,{name},pass,fail\n" for name in names)
-    code, printed = run(written(f"id,annotator,label,verdict\nb,,fail,fail\n{verdicts}"))
-    assert (code, f"verdicts.csv:3: annotator: {said}" in printed) == (4, True)
-    rows = [f"a,{name},pass\n" for name in names]
-    labels = written("id,annotator,label\n" + "".join(rows), "l.csv")
-    code, printed = run(written("id,verdict\na,pass\n"), f"--labels={labels}")
-    assert (code, said in printed) == (4, True)
-
-
 def test_a_dropped_word_is_a_vote_for_no_label(run: Run) -> None:
     votes = {"a": "1 1 n/a", "b": "1 n/a n/a", "c": "1 n/a", "d": "0 0 0", "e": "1 cannot-tell"}
     rows = [
@@ -529,6 +517,8 @@ ESCAPES = "\x1b[31mred\x1b]0title\x07\x1b[2J\x9b31m\u202e"
 CROSSED = "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n"
 AGAINST_ITSELF = "--baseline=verdict --verdict=verdict"
 # What is in the file, the options, and what the message says.
+NAMES = "id,annotator,label,verdict\nb,,fail,fail\n"
+WITHOUT_A_NAME = 'the case "a" has a label without a name beside one of ann'
 TWO_PEOPLE = "id,human,judge,other\na,1,1,0\nb,0,0,1\n"
 BROKEN: list[tuple[str | bytes, str, str]] = [
     ("", "", ":1: is empty"),
@@ -576,6 +566,9 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,1,1\n", "--error=0.05", "meaning without --threshold"),
     (HEAD + "a,1,1\n", "--report=r.pdf", "must end in .html"),
     ("id,label,verdict\na,violated,viol\0ated", "", ":2: has a NUL character"),
+    (f"{NAMES}a,ann,pass,fail\na,,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
+    (f"{NAMES}a,,pass,fail\na,ann,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
+    (f"{NAMES}a,ann,1,0\na,,1,0\na,bo,1,0\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     # What options say twice, or against each other.
     (TWO_PEOPLE, "--label=human --label=human", "cannot be label and label at once"),
     (TWO_PEOPLE, "--label=human --label=other --annotator=judge", "leave out --annotator"),
@@ -673,6 +666,8 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
         ("id,verdict\na,0\n", "id,target\nb,0\n", "has no label of a case"),
         ("name,verdict\na,0\n", "id,target\na,0\n", "name the column of their ids: --case COL"),
         ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "with its rubric"),
+        ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),
+        ("id,verdict\na,pass\n", "id,annotator,label\na,,pass\na,ann,pass\n", WITHOUT_A_NAME),
     ],
 )
 def test_labels_that_do_not_fit_the_table_are_refused(

@@ -11,7 +11,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.sources.columns import text_digests
 from pytest_jrh.sources.tables import read_table
-from tests.support.stories import NEVER, PASS, Row, Story
+from tests.support.stories import NEVER, PASS, Story
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,8 @@ def checked(story: Story) -> list[str]:
         for row in rows:
             before = earlier.get((row.run, row.rubric), "")
             verdicts = (row.verdict, before) if story.how == "model" else (row.verdict,)
-            sides[file].append((_case(row), row.run, row.rubric, row.label, *verdicts))
+            case = f"{row.run}-{row.rubric}"
+            sides[file].append((case, row.run, row.rubric, row.label, *verdicts))
     columns = "case run rubric label verdict"
     if story.how == "model":
         written("new.csv", f"{columns} earlier", sides["new.csv"])
@@ -43,10 +44,6 @@ def checked(story: Story) -> list[str]:
     for file, cells in sides.items():
         written(file, columns, cells)
     return ["new.csv", "--one=violated", "--baseline=old.csv"]
-
-
-def _case(row: Row) -> str:
-    return f"{row.run}-{row.rubric}"
 
 
 @pytest.mark.parametrize("story", NEVER, ids=[story.name for story in NEVER])
@@ -61,10 +58,9 @@ def test_what_did_not_is_pass(story: Story, capsys: pytest.CaptureFixture[str]) 
     assert (code, "PASS  " in printed) == (0, True), printed
 
 
-def test_labels_that_are_inverted_need_no_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_that_are_inverted_need_no_baseline() -> None:
     rows = [(case, case % 2, 1 - case % 2) for case in range(24)]
-    table = written("t.csv", "case label verdict", rows)
-    assert main(["check", table, "--one=violated"]) == 1, capsys.readouterr().out
+    assert main(["check", written("t.csv", "case label verdict", rows), "--one=violated"]) == 1
 
 
 @pytest.mark.parametrize("meaning", ["--one=violated", "--scale=0-1"])

@@ -39,15 +39,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_log(tmp_path_factory.mktemp("logs") / "made.eval", samples)
 
 
-@pytest.fixture(scope="module")
-def as_json(made: Path) -> Path:
-    from inspect_ai.log import read_eval_log, write_eval_log
-
-    path = made.with_suffix(".json")
-    write_eval_log(read_eval_log(made), path)
-    return path
-
-
 def clusters(path: Path, key: str) -> dict[str, str | None]:
     with open_source(path) as source:
         return {f"{run.run_id}{run.epoch}": run.cluster for run in with_clusters(source, key)}
@@ -56,7 +47,6 @@ def clusters(path: Path, key: str) -> dict[str, str | None]:
 NOTHING: dict[str, str | None] = dict.fromkeys(["a1", "a2", "b1", "c1", "d1", "e1"])
 
 
-@pytest.mark.parametrize("file", ["made", "as_json"])
 @pytest.mark.parametrize(
     ("key", "found"),
     [
@@ -67,9 +57,13 @@ NOTHING: dict[str, str | None] = dict.fromkeys(["a1", "a2", "b1", "c1", "d1", "e
     ],
 )
 def test_samples_with_the_same_value_are_one_cluster(
-    request: pytest.FixtureRequest, file: str, key: str, found: dict[str, str]
+    made: Path, key: str, found: dict[str, str]
 ) -> None:
-    assert clusters(request.getfixturevalue(file), key) == NOTHING | found
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    as_json = made.with_suffix(".json")
+    write_eval_log(read_eval_log(made), as_json)
+    assert clusters(made, key) == clusters(as_json, key) == NOTHING | found
 
 
 def test_what_a_summary_shortens_is_taken_from_the_sample(made: Path) -> None:

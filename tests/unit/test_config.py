@@ -148,28 +148,29 @@ def test_suites_are_told_from_other_files(folder: Folder, tmp_path: Path) -> Non
     assert not looks_like_suite(tmp_path / "missing.yml")
 
 
-@pytest.mark.parametrize("summary", [{}, None])
-def test_a_summary_that_says_nothing_is_as_the_editor(folder: Folder, summary: object) -> None:
-    data = minimal()
-    server: dict[str, Any] = {"timeout": 9.0, "api_base": "http://h/v1"}
-    taken: dict[str, Any] = {**server, "temperature": 1.0, "system_prompt": "s"}
-    data[AGENT] = {"editor": {"model": "e", "max_tokens": 5, **taken}, "summary": summary}
-    stages = folder.load(data).stages
-    assert stages["summary"] == StageModel("summary", "e", **taken)
-    assert stages["verifier"] == StageModel("verifier", "e", **server)
-    assert stages["planner"] == StageModel("planner", "openai/maker")
+SERVER: dict[str, Any] = {"timeout": 9.0, "api_base": "http://h/v1"}
+TAKEN: dict[str, Any] = {**SERVER, "temperature": 1.0, "system_prompt": "s"}
+EDITOR = {"model": "e", "max_tokens": 5, **TAKEN}
+RATE = RateLimitSection(calls=3, period=60)
+LIMITED = {"model": "v", "rate_limit": RATE.model_dump()}
 
 
-def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: Folder) -> None:
-    data = minimal()
-    data[AGENT] = {
-        "editor": {"model": "e", "api_base": "http://h/v1", "temperature": 1},
-        "summary": {"model": "s"},
-        "verifier": {"model": "v", "rate_limit": {"calls": 3, "period": 60}},
-    }
-    stages, limit = folder.load(data).stages, RateLimitSection(calls=3, period=60)
-    assert stages["summary"] == StageModel("summary", "s")
-    assert stages["verifier"] == StageModel("verifier", "v", rate_limit=limit)
+@pytest.mark.parametrize(
+    ("sections", "stage"),
+    [
+        ({"summary": {}}, StageModel("summary", "e", **TAKEN)),
+        ({"summary": None}, StageModel("summary", "e", **TAKEN)),
+        ({"summary": {"model": "s"}}, StageModel("summary", "s")),
+        ({}, StageModel("verifier", "e", **SERVER)),
+        ({"verifier": LIMITED}, StageModel("verifier", "v", rate_limit=RATE)),
+        ({}, StageModel("planner", "openai/maker")),
+    ],
+)
+def test_what_a_stage_takes_from_the_editor(
+    folder: Folder, sections: dict[str, Any], stage: StageModel
+) -> None:
+    data = {**minimal(), AGENT: {"editor": EDITOR, **sections}}
+    assert folder.load(data).stages[stage.stage] == stage
 
 
 def test_what_a_stage_or_judge_does_not_set_is_of_the_section_models(folder: Folder) -> None:
