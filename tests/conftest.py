@@ -89,3 +89,9 @@ def _as_on_a_desk() -> Iterator[None]:
         for name in ("CI", "BUILD_NUMBER", "CI_JOB_URL", *of_github):
             patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's own folder is the one that it works in."""
+    monkeypatch.chdir(tmp_path)

@@ -125,9 +125,7 @@ def test_call_that_is_left_out_goes_with_its_turn_and_asks_no_editor() -> None:
     assert outcome.messages == (USER, *MESSAGES[3:])
     assert model.asked("editor") == []
     assert outcome.edits[0].after == ()
-
-
-def test_one_of_several_calls_is_left_out_alone() -> None:
+    # One of several calls is left out alone.
     both = says("", call("find_order", "c2", order="A-1"), call("refund", "c3", amount=12.0))
     run = (USER, both, result("x", "c2"), result("ok", "c3"), says("Done."))
     outcome, _model = made(plan(("omit", 1, "2")), run=run)

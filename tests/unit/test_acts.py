@@ -73,8 +73,7 @@ def test_keys_and_types_are_those_of_the_log() -> None:
     ):
         assert refund.mistake(arguments, "it") == mistake
 
-
-def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
+    # An error shows nothing of what a tool gives.
     failed = result("", "a2", error={"type": "timeout", "message": "took too long"})
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
     tools = tools_of((says("", *calls), result('{"paid": 56.0}', "a1"), failed))
@@ -99,10 +98,13 @@ def test_an_amount_is_told_from_part_of_a_date_or_an_id(is_amount: bool, texts: 
     assert [bool(mentioned(STALE, [text])) for text in texts] == [is_amount] * len(texts)
 
 
-def test_one_text_of_many_values_counts_with_the_first_thousand() -> None:
+def test_of_many_values_a_thousand_count_and_all_are_looked_for_in_one_pass() -> None:
     many = result(" ".join(f"id{number:06}" for number in range(5_000)))
     assert len(values_of_acts([many])) == 1_000
     assert len(values_of_acts([many], most=math.inf)) == 5_000
+    overlapping = result(json.dumps(["a1" * length for length in range(2, 102)]))
+    with cpu_seconds(4.0):
+        assert not mentioned(values_of_acts([overlapping]), ["a1" * 50_000])
 
 
 def test_value_is_told_from_a_longer_one_and_found_behind_it() -> None:
@@ -110,9 +112,3 @@ def test_value_is_told_from_a_longer_one_and_found_behind_it() -> None:
     assert mentioned(stale, ["ord-17421, aord-1742, ord-1742x"]) == {}
     assert mentioned(stale, ["ord-17421 and x_ORD-1742."]) == {"ord-1742": "ord-1742"}
     assert mentioned(stale, ["a (late)\nparcel"]) == {"(late) parcel": "(late) parcel"}
-
-
-def test_many_overlapping_values_are_looked_for_in_one_pass() -> None:
-    stale = values_of_acts([result(json.dumps(["a1" * length for length in range(2, 102)]))])
-    with cpu_seconds(4.0):
-        assert not mentioned(stale, ["a1" * 50_000])

@@ -212,7 +212,7 @@ def differences_are_recorded(outcome: PerturbationOutcome, run: Sequence[Message
     objective=st.sampled_from(["fail", "pass"]),
     verified=st.booleans(),
 )
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 def test_act_case_holds_together_and_is_its_run_once_undone(
     data: st.DataObject, run: tuple[Message, ...], objective: Objective, verified: bool
 ) -> None:

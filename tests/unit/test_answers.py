@@ -109,7 +109,7 @@ FORMAT, CORRECT = ", or suite.format: [{]", "correct suite.format: "
         (
             ROW,
             {"cluster": "/topic"},
-            f'no row has "/topic"; its columns are id, .*{CORRECT}cluster',
+            f'no row has "/topic"; its columns are id.*{CORRECT}cluster',
         ),
         (ROW, {"context": "/ok/0"}, f'no row has "/ok/0"; its columns are id, .*{CORRECT}context'),
     ],

@@ -100,11 +100,15 @@ def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> 
     assert list(done.records.entries) == [generation_id(A), generation_id(P)]
 
 
-def test_rerun_writes_the_same_bytes(suite: Suite, tmp_path: Path) -> None:
+def test_rerun_writes_the_same_bytes_and_keeps_older_records(suite: Suite, tmp_path: Path) -> None:
     write(suite)
     before = {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)}
     write(suite, results=reversed(RESULTS), cases=[make_case(P, edited=False), make_case(A)])
     assert {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)} == before
+    # None is passed off as this run's.
+    write(suite, [A], [make_result(A, "model_error")], [])
+    assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
+    assert rows(suite.results_dir / "synthetic_agent_perturbation.csv") == []
 
 
 def test_report_has_rands_keys_and_numbers(suite: Suite) -> None:
@@ -124,13 +128,6 @@ def test_report_has_rands_keys_and_numbers(suite: Suite) -> None:
     metrics = report_of(suite)["all_metrics"]["agent_perturbation"]["metrics"]
     assert (metrics["pass_rate"], metrics["metric_score"]) == (None, None)
     assert metrics["metric_reason"] == "no verdict was given"
-
-
-def test_older_record_stays_and_is_not_passed_off_as_new(suite: Suite, tmp_path: Path) -> None:
-    write(suite)
-    write(suite, [A], [make_result(A, "model_error")], [])
-    assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
-    assert rows(suite.results_dir / "synthetic_agent_perturbation.csv") == []
 
 
 def test_frozen_suite_reads_its_file_and_leaves_it_alone(suite: Suite, tmp_path: Path) -> None:

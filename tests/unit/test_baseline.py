@@ -75,7 +75,7 @@ LINES = st.tuples(st.integers(0, 99), st.integers(-3, 9), st.text())
 
 
 @given(st.lists(LINES, min_size=1, unique_by=lambda line: line[0]), st.text())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_is_saved_is_what_is_loaded(
     tmp_path_factory: pytest.TempPathFactory, made: list[tuple[int, int, str]], prompt: str
 ) -> None:

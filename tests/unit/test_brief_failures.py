@@ -23,9 +23,9 @@ COMMAND = "pytest 'a.yml::x[e1]'"
 SEE_WHOLE, CASSETTE = "    (use -v to see it whole)", Path("x.yaml")
 
 
-def wrong(reasoning: str) -> str:
+def wrong(reasoning: str, **changes: Any) -> str:
     """The short text of a wrong verdict with such a reason."""
-    case = make_case()
+    case = make_case(make_spec(**changes))
     result = result_with(make_result(case.spec, "disagree", 0), reasoning=reasoning)
     return disagreement_text(case, result, cassette=CASSETTE, command=COMMAND).short
 
@@ -38,6 +38,9 @@ def test_a_wrong_verdict_is_five_lines() -> None:
         "    label 1 (verifier)",
         SEE_WHOLE,
     ]
+    # Where a probe turned it, it is one.
+    turned = wrong("", test="position", base="agent_perturbation", variant="before-x5")
+    assert turned == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
 
 
 def test_of_an_answer_stands_what_was_asked_and_what_was_answered() -> None:
@@ -67,13 +70,6 @@ def test_a_model_writes_one_line_of_a_text() -> None:
     [line] = [line for line in text.splitlines() if "rm -rf" in line]
     assert line.startswith("    judge: Fine. run it again: rm -rf /")
     assert text == visible(text)
-
-
-def test_a_verdict_that_a_probe_turned_is_one_line() -> None:
-    spec = make_spec(test="position", base="agent_perturbation", variant="before-x5")
-    result = make_result(spec, "disagree", 0)
-    text = disagreement_text(make_case(spec), result, cassette=CASSETTE, command=COMMAND)
-    assert text.short == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
 
 
 LONG = "a long cause of one line. " * 20

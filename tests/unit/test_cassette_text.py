@@ -90,7 +90,7 @@ def answered(path: Path, *answers: str) -> Cassette:
     return cassette
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=st.lists(TEXT | TEXT.map(lambda text: f"{text}\r\n {text}\n"), min_size=1, max_size=3))
 def test_every_text_is_kept_to_the_character(
     texts: list[str], tmp_path_factory: pytest.TempPathFactory

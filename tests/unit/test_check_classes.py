@@ -16,12 +16,8 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import code_of
 from pytest_jrh.reports.summary import compose
 
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 Row = tuple[str, ...]
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def rows(pairs: Sequence[Row], *more: str) -> list[dict[str, str]]:

@@ -13,10 +13,7 @@ from pytest_jrh.sources.columns import text_digests
 from pytest_jrh.sources.tables import read_table
 from tests.support.stories import NEVER, PASS, Story
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def written(name: str, columns: str, rows: Iterable[Iterable[object]]) -> str:

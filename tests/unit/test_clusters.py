@@ -66,14 +66,12 @@ def test_samples_with_the_same_value_are_one_cluster(
     assert clusters(made, key) == clusters(as_json, key) == NOTHING | found
 
 
-def test_what_a_summary_shortens_is_taken_from_the_sample(made: Path) -> None:
+def test_what_a_summary_shortens_is_taken_from_the_sample(made: Path, tmp_path: Path) -> None:
     found = clusters(made, "long")
     assert found["b1"] != found["c1"]
     assert all(text is None or len(text) <= 120 for text in found.values())
     assert clusters(made, "/more/who")["d1"]
-
-
-def test_a_damaged_sample_has_no_cluster_and_stops_no_others(made: Path, tmp_path: Path) -> None:
+    # A damaged sample has none, and stops no others.
     damage = {"samples/b_epoch_1.json": b"{"}
     spoiled = rewrite(Path(shutil.copy(made, tmp_path)), lambda members: members.update(damage))
     found = clusters(spoiled, "long")
@@ -97,7 +95,7 @@ def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str) ->
     assert problem.hint
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.text(), JSON), st.text(min_size=1))
 def test_any_metadata_is_a_short_text_or_a_mistake(metadata: Mapping[str, Any], key: str) -> None:
     said, found = "", None

@@ -69,13 +69,10 @@ def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
     assert folder.load(text).results_dir == folder.root / "outputs/demo_20251103_1222"
 
 
-def test_the_template_of_the_agent_block_decides_the_mode(folder: Folder) -> None:
+def test_template_log_and_rubrics_of_the_agent_block_come_first(folder: Folder) -> None:
     folder.rubrics(ORDINAL_RUBRIC)
     for key in (f"{AGENT}.autograder_template", "admin.evaluation_config.template"):
         assert folder.load(changed(key, "agent_autograder")).mode == "ordinal"
-
-
-def test_the_log_and_the_rubrics_of_the_agent_block_come_first(folder: Folder) -> None:
     (folder.root / "other.eval").write_bytes(b"log")
     (folder.root / "other.yml").write_text("- {id: z, instructions: x}\n", encoding="utf-8")
     data = minimal()

@@ -170,9 +170,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(folder: Folder) -> N
     assert load_suite(Path(CONFIG), cwd=folder.root, rootdir=folder.root).module_name == "demo"
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_value_anywhere_gives_a_traceback(folder: Folder, data: st.DataObject) -> None:
     config = minimal()

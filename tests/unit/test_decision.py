@@ -553,7 +553,7 @@ RULES = st.fixed_dictionaries(
 
 
 @given(LETTERS, LETTERS, st.none() | st.tuples(LETTERS, LETTERS), RULES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_items_and_decision_give_one_answer(
     violated: str, satisfied: str, before: tuple[str, str] | None, rules: dict[str, Any]
 ) -> None:
@@ -592,7 +592,7 @@ def any_session(draw: st.DrawFn) -> list[CaseResult]:
 
 
 @given(any_session(), any_session(), st.sampled_from([0, 0.05]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_same_verdicts_never_fail_and_any_others_come_to_a_decision(
     now: list[CaseResult], accepted: list[CaseResult], allowed: float
 ) -> None:
