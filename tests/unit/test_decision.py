@@ -132,7 +132,7 @@ def decided(
 def relabelled(results: Iterable[CaseResult], lost: int) -> list[CaseResult]:
     """The first cases with the label that the judge gives."""
     given = list(results)
-    turned = {"outcome": "agree", "case_digest": OTHER}
+    turned: dict[str, Any] = {"outcome": "agree", "case_digest": OTHER}
     new = [result_with(one, label=1 - (one.label or 0), **turned) for one in given[:lost]]
     return [*new, *given[lost:]]
 
