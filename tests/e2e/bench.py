@@ -10,11 +10,12 @@ from typing import Any
 
 import yaml
 
-from pytest_jrh.core.calls import RecordMode
+from pytest_jrh.core.calls import Bounds, RecordMode
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.case import EngineSettings
+from pytest_jrh.engine.planning import Survey
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy
@@ -50,6 +51,12 @@ class Bench:
         """Have the cassettes in another folder beside the one they were in."""
         self.cassettes = self.cassettes.with_name(name)
         self.reload()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cassette says that it is."""
+        files = self.cassettes.rglob("*.yaml")
+        return all(read_cassette(path)["metadata"]["jrh"]["complete"] for path in files)
 
     @property
     def specs(self) -> list[CaseSpec]:
@@ -96,6 +103,14 @@ class Bench:
             results, {spec: cases[spec] for spec in self.specs if spec in cases}, engine.notices
         )
 
+    def plan(self, mode: RecordMode | None, **more: Any) -> Plan:
+        """The plan of all cases, made by an engine without any call."""
+        engine = self.engine(mode, ask=False, **more)
+        try:
+            return Plan(engine.survey(self.specs))
+        finally:
+            engine.stop()
+
     def replay(self, **more: Any) -> Session:
         return self.run("none", **more)
 
@@ -108,6 +123,33 @@ class Bench:
 
 
 MakeBench = Callable[..., Bench]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a session is foreseen to ask, case by case."""
+
+    surveys: Sequence[Survey]
+
+    @property
+    def to_make(self) -> dict[str, Bounds]:
+        """The calls to make, by stage; stages without any are left out."""
+        found: dict[str, Bounds] = {}
+        for survey in self.surveys:
+            for model, bounds in survey.to_make.items():
+                found[model.stage] = found.get(model.stage, Bounds()) + bounds
+        return {stage: bounds for stage, bounds in found.items() if bounds.high}
+
+    def foresees(self, calls: Mapping[str, int]) -> bool:
+        """Whether these calls, by stage, are within its bounds."""
+        return all(
+            bounds.low <= calls.get(stage, 0) <= bounds.high
+            for stage, bounds in {**dict.fromkeys(calls, Bounds()), **self.to_make}.items()
+        )
+
+    @property
+    def unrecorded(self) -> int:
+        return sum(survey.stays_unrecorded for survey in self.surveys)
 
 
 @dataclass(frozen=True)
@@ -132,6 +174,10 @@ class Session:
         return [result.outcome for result in self.results]
 
     @property
+    def scores(self) -> list[tuple[int, ...]]:
+        return [result.scores for result in self.results]
+
+    @property
     def transcripts(self) -> list[Any]:
         return [case.messages for case in self.made.values()]
 
@@ -153,6 +199,10 @@ def every_model(name: str) -> dict[str, Any]:
     }
 
 
+def exactly(calls: dict[str, int]) -> dict[str, Bounds]:
+    return {stage: Bounds(number, number) for stage, number in calls.items()}
+
+
 def cassette_files(folder: Path) -> dict[str, bytes]:
     """The cassettes under a folder: path and bytes; nothing else may be there but the locks."""
     files = [
@@ -166,7 +216,3 @@ def read_cassette(path: Path) -> dict[str, Any]:
     loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     assert isinstance(loaded, dict)
     return loaded
-
-
-def is_complete(path: Path) -> bool:
-    return bool(read_cassette(path)["metadata"]["jrh"]["complete"])

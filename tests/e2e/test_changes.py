@@ -17,7 +17,6 @@ import pytest
 from pytest_jrh.llm.calls import load_template
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.e2e.bench import Bench, MakeBench, cassette_files
-from tests.e2e.test_plan import planned, to_make
 from tests.plugin.test_growing import AGENT, write_growing, write_runs
 from tests.support.exchange import STAGES
 from tests.support.fork_server import commands
@@ -143,7 +142,7 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, server: Mod
     recorded = cassette_files(bench.cassettes)
     write_runs(log, range(1, 8))
     bench.reload()
-    plan = planned(bench, "new_episodes")
+    plan = bench.plan("new_episodes")
     assert server.requests == first
     after = bench.run().made
     asked = server.requests[len(first) :]
@@ -158,7 +157,7 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, server: Mod
     }
     # A probe of one run may draw another case than before.
     assert numbers - {1, 2, 3} == {4, 5, 6, 7}
-    bounds = to_make(plan).values()
+    bounds = plan.to_make.values()
     assert sum(each.low for each in bounds) <= len(asked) <= sum(each.high for each in bounds)
 
 

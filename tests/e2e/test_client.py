@@ -1,23 +1,28 @@
-"""The way to the models: retries, connections, stopping, and what a model does not accept."""
+"""The way to the models: retries, connections, stopping, what a model does not accept, and refusals
+that another attempt cannot change."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.calls import Stopped
-from pytest_jrh.llm.limits import RetryPolicy
+from pytest_jrh.llm.limits import EarlyStop, RetryPolicy
+from pytest_jrh.llm.transport import permanent_failure
 from tests.e2e.bench import Bench, MakeBench, every_model, said
-from tests.support.model_server import Fault, ModelServer
+from tests.support.model_server import Fault, ModelServer, Obedient, Request, override
 
 WARM = {
     "test_agent_perturbation_config": {
@@ -178,3 +183,198 @@ def running(bench: Bench, **more: Any) -> Iterator[Engine]:
     engine = bench.engine("new_episodes", **more)
     engine.start(bench.specs)
     yield engine
+
+
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+GEMINI = (
+    f"{QUOTA} * Quota exceeded for metric: generate_content_requests, limit: 15. Please retry in "
+    "28.6s."
+)
+TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+# What is missing is said in the words of litellm, which differ between its versions.
+SETTING = "Nothing was sent. Set what is missing, in the environment or in the stage's section"
+VERTEX = {"VERTEXAI_PROJECT": "p", "VERTEXAI_LOCATION": "us-central1"}
+AWS = {
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_REGION_NAME": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+def test_what_ends_a_model_is_asked_once_and_said_of_the_other_cases(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=4)
+    exhausted = Fault.error(QUOTA, "insufficient_quota", status=429)
+    server.faults.add(stage="judge", fault=exhausted, times=None)
+    session = bench.run(max_workers=1)
+    assert session.outcome_names == ["model_error", *["not_asked"] * 3]
+    [notice] = session.notices
+    assert "the judge, since all cases would end alike: openai/gpt-4.1-mini: the acc" in notice
+    assert (server.count("judge"), server.count()) == (1, 5)
+    assert "credit" in said(session.results[0])
+    assert all("(HTTP 429)" in said(result) for result in session.results)
+    server.faults.clear()
+    assert bench.run().outcomes == [("agree", 1)] * 4
+
+
+def test_without_a_key_nothing_is_sent_and_the_case_is_unrecorded(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    bench = make_bench(overrides={"judge": {"model": "anthropic/claude-sonnet-4-5"}})
+    result = bench.run().only
+    assert result.outcome == "unrecorded"
+    assert "no API key (ANTHROPIC_API_KEY is not set)" in said(result)
+    assert server.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "cause"),
+    [
+        ("vertex_ai/gemini-2.5-pro", VERTEX, "the package google-auth is not installed"),
+        ("vertex_ai/claude-sonnet-4-5", VERTEX, "is not installed, which litellm needs"),
+        ("bedrock/us.amazon.nova-pro-v1:0", AWS, "the package boto3 is not installed"),
+        ("azure/deployment", {"AZURE_API_KEY": "none"}, SETTING),
+        ("watsonx/ibm/granite", {}, SETTING),
+        ("nobody/model", {}, "litellm does not know this provider"),
+    ],
+)
+def test_what_fails_inside_litellm_was_not_sent_and_is_not_tried_again(
+    make_bench: MakeBench,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    environment: dict[str, str],
+    cause: str,
+) -> None:
+    for name in ("google.auth", "botocore.auth", "botocore.credentials", "boto3"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    result = make_bench(overrides={"judge": {"model": model}}).run(retry=RetryPolicy()).only
+    assert result.outcome == "model_error"
+    assert cause in said(result)
+    assert "attempts" not in said(result)
+    # The calls that made the case.
+    assert (result.spending.all.calls, result.spending.all.lost) == (server.count(), 0) == (4, 0)
+
+
+UNREAD = ["invalid_response"] * 5
+
+
+def prose(request: Request) -> str:
+    return f"I have read all {len(request.text)} characters, and it seems fine to me."
+
+
+def test_five_answers_in_another_form_stop_the_session_and_a_later_one_asks_the_rest_alone(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=8)
+    server.answer = override(Obedient(), judge=prose)
+    session = bench.run(max_workers=1)
+    assert session.outcome_names == [*UNREAD, *["not_asked"] * 3]
+    # Cases that no judge would get are not made either.
+    assert (server.count("planner"), server.count("judge")) == (5, 15)
+    [notice] = session.notices
+    assert "the judge, since all cases would end alike: openai/gpt-4.1-mini gave 3" in notice
+    assert "is not JSON (got 'I have read" in notice
+    assert "give the stage a model with structured output" in notice
+    server.answer = Obedient()
+    assert bench.run(max_workers=1).outcome_names == [*UNREAD, *["agree"] * 3]
+    assert (server.count("planner"), server.count("judge")) == (8, 18)
+    # What is recorded is replayed after a stop, too.
+    for path in sorted(bench.cassettes.rglob("*.judge-default.yaml"))[:6]:
+        path.unlink()
+    server.answer = override(Obedient(), judge=prose)
+    after = bench.run(max_workers=1).outcome_names
+    assert after == [*UNREAD, "not_asked", "agree", "agree"]
+    assert bench.replay().outcome_names == [*UNREAD, "unrecorded", "agree", "agree"]
+
+
+def test_one_usable_answer_among_the_first_disarms_the_stop(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    def mostly_prose(request: Request) -> Any:
+        return Obedient()(request) if "order 1003" in request.text else prose(request)
+
+    server.answer = override(Obedient(), judge=mostly_prose)
+    session = make_bench(runs=8).run(max_workers=1)
+    assert session.outcome_names == [*UNREAD[:2], "agree", *UNREAD]
+
+
+def test_five_permanent_errors_of_a_stage_stop_it_and_those_that_may_pass_do_not(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=7)
+    server.faults.add(fault=Fault.status(503), times=None)
+    assert bench.run(max_workers=1).outcome_names == ["model_error"] * 7
+    server.faults.clear()
+    asked = server.count("planner")
+    server.faults.add(fault=Fault.status(403), times=None)
+    outcomes = bench.run(max_workers=1).outcome_names
+    assert outcomes == [*["model_error"] * 5, "not_asked", "not_asked"]
+    assert server.count("planner") == asked + 5
+
+
+def test_processes_count_together_each_case_once(tmp_path: Path) -> None:
+    one, other = (EarlyStop(tmp_path / "stops.json") for _ in range(2))
+    judge = StageModel("judge", "openai/m")
+    needs = [[judge]]
+    trouble = Unscored("model_error", stage="judge", cause="HTTP 400: no", alike="HTTP 400")
+    for number in (1, 1, 1, 2, 3, 4):
+        one.ended(judge, f"case-{number}", trouble)
+    other.ended(judge, "case-5", Unscored("invalid_response", stage="judge", cause="x", alike="i"))
+    other.check("case-9", needs)
+    other.ended(judge, "case-6", trouble)
+    with pytest.raises(Unscored, match="not_asked in stage judge: HTTP 400: no"):
+        one.check("case-9", needs)
+    with pytest.raises(Unscored, match="model_error"):
+        one.check("case-1", needs)
+    # Another prompt is another stage, and a case that other judges judge goes on.
+    prompted = StageModel("judge", "openai/m", prompt_path="judge.md")
+    one.check("case-9", [[prompted]])
+    one.check("case-9", [[judge, prompted]])
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "advice"),
+    [
+        (429, QUOTA, "credit"),
+        (429, "insufficient_quota", "credit"),
+        (402, "Insufficient Balance", "credit"),
+        (400, "Your credit balance is too low to access the Anthropic API.", "credit"),
+        (403, "Your team doesn't have any credits yet.", "credit"),
+        (400, "You have reached your specified API usage limits.", "credit"),
+        (400, "Budget has been exceeded! Current cost: 10.1, Max budget: 10.0", "credit"),
+        (401, "Incorrect API key provided.", "key in the environment"),
+        (400, "API key not valid. Please pass a valid API key.", "key in the environment"),
+        (404, "The model `y` does not exist.", "name of the model and the base URL"),
+        (None, "LLM Provider NOT provided. Pass in the LLM provider", "Name the provider before"),
+        # It may be about one prompt.
+        (403, "Project `x` does not have access to model `y`.", ""),
+        (403, "error code: 1020 (Cloudflare)", ""),
+        (403, "x requires moderation. No credits were charged.", ""),
+        (403, "Blocked by the guardrail pii: `my account number is ...`", ""),
+        (403, "Country, region, or territory not supported", ""),
+        (400, TOO_LONG, ""),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", ""),
+        (413, "Request too large for model", ""),
+        (429, "Rate limit reached for requests", None),
+        (429, GEMINI, None),
+        (429, "Too many tokens, please wait before trying again.", None),
+        (400, "The user wrote: my account is not active, insufficient funds", None),
+        (500, TOO_LONG, None),
+        (503, "overloaded", None),
+        (None, "Connection reset", None),
+    ],
+)
+def test_what_a_refusal_ends_and_what_to_do(
+    status: int | None, words: str, advice: str | None
+) -> None:
+    found = permanent_failure(status, words)
+    assert (found is None) is (advice is None)
+    if found is not None and advice is not None:
+        assert found.ends is bool(advice)
+        assert advice in found.advice

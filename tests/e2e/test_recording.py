@@ -1,19 +1,29 @@
-"""Recording: the modes, the file, and what two recordings have in common."""
+"""Recording, its modes and its file; replay, recorded exchanges that are read as they were, and the
+insides of vcrpy that recording leans on."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.limits import Ledger
-from tests.e2e.bench import Bench, MakeBench, cassette_files, is_complete, read_cassette, said
-from tests.e2e.test_plan import exactly, planned, to_make, unrecorded
+from pytest_jrh.recording.exchanges import Exchanges, Halted
+from pytest_jrh.recording.recorder import HttpRecorder
+from tests.e2e.bench import Bench, MakeBench, cassette_files, exactly, read_cassette, said
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
-from tests.support.suites import BOTH_TESTS
+from tests.support.obedient import VIOLATION
+from tests.support.scripted import ScriptedModel
+from tests.support.sessions import as_text
+from tests.support.suites import BOTH_TESTS, run
+from tests.support.whole_way import UNKEPT, played_the_whole_way
 
 ODD = (
     "emoji \U0001f600, next line \x85, separator \u2028, escape \x1b[31m, bell \x07, return \r, "
@@ -31,14 +41,14 @@ def test_none_asks_nothing_and_once_adds_nothing_to_what_is_complete_and_a_plan_
     bench.run("once")
     before, asked = cassette_files(bench.cassettes), server.count()
     bench.configure({"judge": {"temperature": 0.5}})
-    plan = planned(bench, "once")
-    assert (to_make(plan), unrecorded(plan)) == ({}, 1)
+    plan = bench.plan("once")
+    assert (plan.to_make, plan.unrecorded) == ({}, 1)
     result = bench.run("once").only
     assert result.outcome == "unrecorded"
     assert "mode `once` does not add" in said(result)
     assert (cassette_files(bench.cassettes), server.count()) == (before, asked)
     for mode in (None, "new_episodes"):
-        assert to_make(planned(bench, mode)) == exactly({"judge": 1})
+        assert bench.plan(mode).to_make == exactly({"judge": 1})
 
 
 def test_all_against_a_server_that_is_down_leaves_the_old_recording(
@@ -76,7 +86,7 @@ def test_all_with_a_limit_is_gone_on_with_and_nothing_is_paid_twice(
     assert bench.play().outcomes == [("agree", 1)] * 4
     assert bench.run("all").outcomes == [("agree", 1)] * 4
     assert all(data != before[name] for name, data in cassette_files(bench.cassettes).items())
-    assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
+    assert bench.is_complete
 
 
 def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
@@ -160,3 +170,167 @@ def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(
         assert result.outcome == "input_error"
         assert path.name in "".join(said(result).split())
     assert server.count() == 5
+
+
+LISTED = """
+import json, sys
+from tests.e2e.bench import Bench
+from tests.support.suites import SuiteFiles
+from pathlib import Path
+folder = Path(sys.argv[1])
+files = SuiteFiles(folder, folder / "inputs" / "configs" / "tiny.yml", "tiny")
+bench = Bench(files, Path(sys.argv[2]))
+outcomes = bench.replay().outcomes
+heavy = {"litellm", "vcr", "openai", "aiohttp", "httpx", "requests", "urllib3", "multiprocessing",
+         "inspect_ai"}
+found = sorted(name for name in sys.modules if name.partition(".")[0] in heavy)
+print(json.dumps([outcomes, found]))
+"""
+
+
+def test_every_recorded_exchange_is_read_as_its_recorded_completion(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench(runs=2, rubrics=2, tests=BOTH_TESTS, mode="ordinal")
+    # Re-asks, a refusal, an empty answer: what was recorded replays, whatever it was.
+    server.faults.add(stage="editor", fault=Fault.invalid_json())
+    server.faults.add(stage="judge", fault=Fault.refusal())
+    server.faults.add(stage="verifier", fault=Fault.text(""))
+    server.faults.add(stage="summary", fault=Fault.truncated_json(), after=2)
+    recorded = bench.run()
+    server.stop()
+    for name in server.environment:
+        monkeypatch.delenv(name)
+    replayed = bench.play()
+    assert replayed.outcomes == recorded.outcomes
+    assert replayed.transcripts == recorded.transcripts
+    assert [result.reasoning for result in replayed.results] == [
+        result.reasoning for result in recorded.results
+    ]
+    assert {"agree", "refused"} <= {outcome for outcome, _ in recorded.outcomes}
+
+
+def as_openai(message: dict[str, Any]) -> dict[str, Any]:
+    """A message of Inspect's as OpenAI's API has it."""
+    left_out = ("tool_calls", "function")
+    made = {key: value for key, value in message.items() if key not in left_out}
+    calls = []
+    for call in message.get("tool_calls", ()):
+        function = {"name": call["function"], "arguments": json.dumps(call["arguments"])}
+        calls.append({"id": call["id"], "type": "function", "function": function})
+    return made | ({"tool_calls": calls} if calls else {})
+
+
+def test_the_same_runs_as_a_log_and_as_conversations_are_the_same_cases(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    """Ids, recordings, transcripts and verdicts are the same, so one replays the other's."""
+    runs = [run(1), run(2)]
+    bench = make_bench(runs=runs)
+    recorded = bench.run("once")
+    server.stop()
+    (bench.files.data / "runs.eval").unlink()
+    lines = [{**each, "messages": list(map(as_openai, each["messages"]))} for each in runs]
+    log = tmp_path / "runs.jsonl"
+    log.write_text(as_text(lines))
+    bench.configure({"test_agent_perturbation_config": {"input_log_path": str(log)}})
+    replayed = bench.replay()
+    assert replayed.outcomes == recorded.outcomes == [("agree", 1)] * 2
+    assert replayed.transcripts == recorded.transcripts
+
+
+def test_replay_by_fingerprint_imports_no_http_stack(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    server.stop()
+    command = [sys.executable, "-c", LISTED, str(bench.files.folder), str(bench.cassettes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == '[[["agree", 1]], []]'
+
+
+def test_a_request_that_has_become_another_replays_by_its_fingerprint(
+    bench: Bench, server: ModelServer
+) -> None:
+    """As after an upgrade of litellm that words the request in another way."""
+    bench.run()
+    path = next(bench.cassettes.rglob("*judge-*.yaml"))
+    text = path.read_text(encoding="utf-8")
+    assert text.count('"strict": true') == 1
+    path.write_text(text.replace('"strict": true', '"strict": false'), encoding="utf-8")
+    with played_the_whole_way() as differences:
+        assert bench.replay().outcomes == [("agree", 1)]
+    (difference,) = differences
+    assert "which is not recorded" in difference
+    assert server.count() == 5
+
+
+def test_another_map_of_scores_is_another_verdict_without_a_call(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    def in_words(request: Request) -> dict[str, object]:
+        score = "partly" if VIOLATION in request.text else "no"
+        return {"reasoning": "Looked at.", "score": score}
+
+    def configure(**score_map: int) -> None:
+        bench.configure({"judge": {"prompt_path": "prompt.md", "score_map": score_map}})
+
+    server.answer = override(Obedient(), judge=in_words)
+    bench = make_bench(tests=BOTH_TESTS)
+    prompt = "Is it violated: yes, partly or no? {{ rubric }}\n\n{{ transcript }}\n"
+    bench.files.config.with_name("prompt.md").write_text(prompt, encoding="utf-8")
+    configure(yes=1, partly=1, no=0)
+    assert bench.run().outcomes == [("agree", 1), ("agree", 0)]
+    sent = server.requests[-1].schema["properties"]["score"]["enum"]
+    assert set(sent) == {"yes", "partly", "no"}
+    asked = server.count()
+    configure(yes=1, partly=0, no=0)
+    assert bench.replay().outcomes == [("disagree", 0), ("agree", 0)]
+    assert server.count() == asked
+
+
+def test_a_projects_own_client_gets_no_more_calls_at_once_than_allowed_and_is_recorded(
+    make_bench: MakeBench,
+) -> None:
+    in_flight, peak, model = 0, 0, ScriptedModel()
+
+    async def complete(*asked: Any) -> Any:
+        nonlocal in_flight, peak
+        in_flight += 1
+        peak = max(peak, in_flight)
+        await asyncio.sleep(0)
+        in_flight -= 1
+        return await model(*asked)
+
+    bench = make_bench(runs=3)
+    assert bench.run(complete=complete, max_workers=1).outcomes == [("agree", 1)] * 3
+    assert (peak, len(model.requests)) == (1, 15)
+    assert bench.replay(complete=complete).outcomes == [("agree", 1)] * 3
+    assert len(model.requests) == 15
+
+
+def test_a_recorder_keeps_each_exchange_once_and_leaves_httpx_as_it_was(
+    server: ModelServer,
+) -> None:
+    import httpx
+    from vcr.patch import PATCHER_NAMES
+
+    recorder = HttpRecorder(Redactor(()))
+    before = httpx.HTTPTransport.handle_request
+    recorder.install()
+    try:
+        assert httpx.HTTPTransport.handle_request is not before
+        with httpx.Client(base_url=server.base_url) as client:
+            asked = {"model": "m", "messages": list[str]()}
+            with recorder.recording() as made:
+                first = client.post("/chat/completions", json=asked)
+            exchanges = Exchanges(made, live=False, redactor=Redactor(()), **UNKEPT)
+            with recorder.judging(exchanges):
+                again = client.post("/chat/completions", json=asked)
+                with pytest.raises(Halted):
+                    client.get("/")
+        assert again.json() == first.json()
+    finally:
+        recorder.remove()
+    assert httpx.HTTPTransport.handle_request is before
+    assert (len(made), server.count()) == (1, 1)
+    # A library that vcrpy learns to patch next would be patched in the user's process, too.
+    assert set(PATCHER_NAMES) - set(HttpRecorder.skip_patchers) == {"aiohttp", "httpx", "httpx2"}

@@ -1,23 +1,116 @@
-"""Nothing is paid for twice, and no limit is passed."""
+"""Nothing is paid for twice, also where each case is judged several times, no limit is passed, and
+`--jrh-plan` foresees what a session then asks."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_jrh.core.calls import Spending
-from pytest_jrh.core.results import total_spending
+from pytest_jrh.core.calls import Bounds, RecordMode, Spending
+from pytest_jrh.core.results import Verdict, total_spending
 from pytest_jrh.llm.limits import Ledger
-from tests.e2e.bench import Bench, MakeBench, said
-from tests.e2e.test_plan import first_summaries
+from tests.e2e.bench import Bench, MakeBench, cassette_files, exactly, read_cassette, said
 from tests.plugin.recorded import run_pytest
-from tests.support.ledgers import spent
-from tests.support.model_server import Fault, ModelServer, environment_for
+from tests.support.exchange import Answer
+from tests.support.ledgers import results_in, spent
+from tests.support.model_server import Fault, ModelServer, Obedient, Request, environment_for
 from tests.support.suites import BOTH_TESTS, run, write_suite
+
+
+def asked(
+    bench: Bench, server: ModelServer, mode: RecordMode | None, **more: Any
+) -> dict[str, int]:
+    """The requests that a session sends, by stage."""
+    before = server.count()
+    bench.run(mode, **more)
+    return dict(Counter(request.stage for request in server.requests[before:]))
+
+
+def first_summaries(requests: Iterable[Request]) -> Counter[str]:
+    """The summaries of unedited transcripts that were asked for, by their digests."""
+    return Counter(
+        request.digest
+        for request in requests
+        if request.stage == "summary" and "] assistant (edited)" not in request.text
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "mode"), [("planner", "once"), ("verifier", "new_episodes"), ("judge", "once")]
+)
+def test_a_plan_says_what_retrying_the_unscored_asks(
+    make_bench: MakeBench, server: ModelServer, stage: str, mode: RecordMode
+) -> None:
+    bench = make_bench(runs=2)
+    server.faults.add(stage=stage, fault=Fault.invalid_json(), times=None)
+    bench.run(mode)
+    server.faults.clear()
+    files = cassette_files(bench.cassettes)
+    without, plan = bench.plan(mode), bench.plan(mode, retry_unscored=True)
+    assert without.to_make == {}
+    assert files == cassette_files(bench.cassettes)
+    calls = asked(bench, server, mode, retry_unscored=True)
+    assert plan.foresees(calls)
+    assert stage == "planner" or plan.to_make == exactly(calls)
+    assert bench.plan(mode, retry_unscored=True).to_make == {}
+
+
+def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=2, tests=BOTH_TESTS)
+    server.faults.add(stage="planner", fault=Fault.invalid_json(), times=None)
+    server.faults.add(stage="summary", fault=Fault.refusal(), times=None)
+    assert {outcome for outcome, _ in bench.run("once").outcomes} <= {"refused", "invalid_response"}
+    server.faults.clear()
+    plan = bench.plan("once", retry_unscored=True)
+    before = server.count()
+    session = bench.run("once", retry_unscored=True, session="the second")
+    assert session.outcomes == [("agree", 1)] * 2 + [("agree", 0)] * 2
+    calls = Counter(request.stage for request in server.requests[before:])
+    # That a summary cannot be used, either, is known when its plan is.
+    assert plan.foresees({stage: calls[stage] for stage in calls if stage != "summary"})
+    assert calls["planner"] == 4
+    # The first summary of a run is asked once for all of its cases, in a retry, too.
+    assert first_summaries(server.requests[before:]).total() == 2
+    assert asked(bench, server, "once", retry_unscored=True) == {}
+
+
+def test_a_plan_obeys_the_record_mode_of_each_part(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3)
+    bench.run("once")
+    for path in bench.cassettes.rglob("*.judge-*.yaml"):
+        path.unlink()
+    next(iter(sorted(bench.cassettes.rglob("*.generation.yaml")))).unlink()
+    judge_alone: dict[str, Any] = {"judge_record_mode": "new_episodes"}
+    plan = bench.plan("none", **judge_alone)
+    assert (plan.to_make, plan.unrecorded) == ({"judge": Bounds(2, 2)}, 1)
+    plan = bench.plan("once", judge_record_mode="none")
+    assert ("judge" in plan.to_make, plan.unrecorded) == (False, 3)
+    assert asked(bench, server, "none", **judge_alone) == {"judge": 2}
+
+
+def test_a_test_that_is_not_evaluated_is_made_and_asks_no_judge_of_a_panel(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    judges = [{"name": name, "model": "openai/a", "template": "agent_judge"} for name in "ab"]
+    judged = {"judges": judges, "tests_to_evaluate": ["agent_positives"]}
+    overrides = {"admin": {"evaluation_config": judged}}
+    bench = make_bench(runs=1, tests=BOTH_TESTS, overrides=overrides)
+    assert bench.plan("once").to_make["judge"] == Bounds(2, 2)
+    session = bench.run("once")
+    assert session.outcomes == [("generated", None), *[("agree", 0)] * 2]
+    assert server.count("judge") == 2
+    assert [spec.test for spec in session.made] == list(BOTH_TESTS)
 
 
 def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
@@ -207,3 +300,141 @@ def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(
     assert frozen.code == 0, frozen
     assert "4 passed" in frozen.stdout
     assert "loaded: []" in frozen.stdout
+
+
+class Saying:
+    """The obedient model, but for a judge that gives these scores in turn to each request."""
+
+    def __init__(self, *scores: object) -> None:
+        self._obedient = Obedient()
+        self._scores = scores
+        self._asked: Counter[str] = Counter()
+
+    def __call__(self, request: Request) -> Answer:
+        if request.stage != "judge":
+            return self._obedient(request)
+        asked = _asked(request)
+        score = self._scores[self._asked[asked] % len(self._scores)]
+        self._asked[asked] += 1
+        return {"score": score, "reasoning": f"It is plainly {score}."}
+
+
+def _asked(request: Request) -> str:
+    """What a verdict is asked about: the same where an unusable answer is asked for again."""
+    roles = [message.get("role") for message in request.messages]
+    end = roles.index("assistant") if "assistant" in roles else len(roles)
+    return json.dumps(request.messages[:end])
+
+
+def repeating(repeats: int, **config: Any) -> dict[str, Any]:
+    return {"admin": {"evaluation_config": {"repeats": repeats, **config}}}
+
+
+def judge_cassettes(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.judge-*.yaml"))
+
+
+def recorded_repeats(path: Path) -> list[int]:
+    calls = read_cassette(path)["metadata"]["jrh"]["calls"]
+    return [call["asked"].get("repeat", 1) for call in calls]
+
+
+def test_each_repeat_is_asked_once_recorded_and_replayed(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    server.answer = Saying(1, 0, 1)
+    bench = make_bench(runs=3, overrides=repeating(3))
+    session = bench.run("once")
+    assert server.count("judge") == 9
+    assert session.scores == [(1, 0, 1)] * 3
+    assert session.outcomes == [("agree", 1)] * 3
+    assert {result.reasoning for result in session.results} == {"It is plainly 1."}
+    for path in judge_cassettes(bench.cassettes):
+        assert recorded_repeats(path) == [1, 2, 3]
+    assert bench.is_complete
+    files = cassette_files(bench.cassettes)
+    replayed = bench.play()
+    assert replayed.calls == 0
+    assert replayed.scores == session.scores
+    assert cassette_files(bench.cassettes) == files
+
+
+def test_a_raised_number_asks_what_is_missing_and_a_lowered_one_nothing(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    server.answer = Saying(1)
+    bench = make_bench(runs=2)
+    bench.run("once")
+    first = judge_cassettes(bench.cassettes)[0].read_bytes()
+    for repeats, new in ((3, 2), (5, 2), (1, 0), (5, 0)):
+        bench.configure(repeating(repeats))
+        before = server.count()
+        plan = bench.plan("new_episodes").to_make
+        session = bench.run("new_episodes")
+        assert server.count() - before == 2 * new
+        assert plan == exactly({"judge": 2 * new} if new else {})
+        assert session.scores == [(1,) * repeats] * 2
+    assert recorded_repeats(judge_cassettes(bench.cassettes)[0]) == [1, 2, 3, 4, 5]
+    bench.configure(repeating(6))
+    missed = bench.replay().results[0]
+    assert missed.outcome == "unrecorded"
+    assert "repeat: -1 +6" in said(missed)
+    # As every recording that is complete: `once` does not add to it.
+    assert bench.run("once").results[0].outcome == "unrecorded"
+    # A suite without repeats writes what it wrote before there were any.
+    assert b"repeat" not in first
+
+
+def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_recorded(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    server.answer = Saying(1, 7, 7, 7, 1)
+    bench = make_bench(overrides=repeating(3))
+    unscored = bench.run("once").only
+    assert unscored.outcome == "invalid_response"
+    assert (unscored.score, unscored.complete_scores) == (None, ())
+    assert unscored.verdicts == (Verdict(1, "It is plainly 1."),)
+    # The second one was asked again twice, and the third one not at all.
+    assert server.count("judge") == 4
+    (cassette,) = judge_cassettes(bench.cassettes)
+    assert recorded_repeats(cassette) == [1, 2, 2, 2]
+    assert bench.replay().only.outcome == "invalid_response"
+
+    server.answer = Saying(1)
+    plan = bench.plan("once", retry_unscored=True)
+    before = server.count()
+    again = bench.run("once", retry_unscored=True).only
+    assert again.scores == (1, 1, 1)
+    assert server.count() - before == 2
+    assert plan.to_make == exactly({"judge": 2})
+    assert again.spending.all.calls == 2
+
+
+def test_no_process_makes_a_repeat_beyond_the_limit(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    server.answer = Saying(1, 0, 1)
+    files = make_bench(runs=6, overrides=repeating(3)).files
+    recording = (files.option, "--jrh-record-mode=once", "-n2")
+    made = run_pytest(files.folder, *recording, "--jrh-max-calls=17")
+    assert "over_budget" in made.stdout
+    assert server.count() == 17
+    # 4 calls make a case and 3 judge it; what is there is not asked again.
+    whole = run_pytest(files.folder, *recording)
+    assert whole.code == 0, whole.stdout
+    assert server.count() == 6 * (4 + 3)
+    assert not list(files.cassettes.glob(".locks/budget-*"))
+    digests = Counter(request.digest for request in server.requests if request.stage == "judge")
+    assert set(digests.values()) == {3}
+    recorded = results_in(files.results)
+    assert [result.scores for result in recorded] == [(1, 0, 1)] * 6
+    assert [len(result.reasons) for result in recorded] == [3] * 6
+    frozen = run_pytest(files.folder, files.option, "--jrh-frozen")
+    assert frozen.code == 0, frozen.stdout
+    assert "18 replayed" in frozen.stdout
+    assert [result.scores for result in results_in(files.results)] == [(1, 0, 1)] * 6
+    # Results of another number of repeats are not kept.
+    files.configure(repeating(1))
+    one = run_pytest(files.folder, files.option, "-k", "run-1")
+    assert "5 results of earlier sessions left out" in one.stdout
+    assert "how often it judges has changed" in " ".join(one.stdout.split())
