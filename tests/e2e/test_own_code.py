@@ -478,7 +478,7 @@ def test_a_request_that_is_new_each_time_is_named_and_its_verdict_kept_by_a_vers
     assert lines[lines.index(place) + 1][0] + lines[lines.index(place) + 2][0] == "-+"
     assert "ecord it" not in said(again)
     # The requests of changed code are to be recorded, whatever differs.
-    bench.judge_by(f"{source}\n")
+    bench.judge_by(source.replace("case.transcript", "case.transcript.upper()"))
     assert bench.judge().outcome == "unrecorded"
     bench.judge_by(source, version="1")
     assert bench.judge().outcome == "agree"

@@ -18,7 +18,7 @@ from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy
-from tests.support.loopback import Call, Loopback, Wire
+from tests.support.judge_service import JudgeService
 
 OPENAI, RESPONSES = "openai/gpt-4.1-mini", "openai/responses/gpt-4.1-mini"
 ANTHROPIC, GEMINI = "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"
@@ -124,21 +124,12 @@ ANSWERED = {
 }
 
 
-class Fixed(Loopback):
-    """Answers everything with one body."""
-
-    def __init__(self, body: Body, *, compressed: bool = False) -> None:
-        super().__init__()
-        self.asked = 0
-        self._body = json.dumps(body).encode()
-        self._headers = {"Content-Type": "application/json"}
-        if compressed:
-            self._body = gzip.compress(self._body)
-            self._headers["Content-Encoding"] = "gzip"
-
-    def respond(self, call: Call) -> Wire:
-        self.asked += 1
-        return Wire(200, self._body, self._headers)
+def fixed(body: Body, *, compressed: bool = False) -> JudgeService:
+    """A server that answers everything with one body."""
+    sent, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    if compressed:
+        sent, headers["Content-Encoding"] = gzip.compress(sent), "gzip"
+    return JudgeService(reply=lambda _path, _text: (200, headers, sent))
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +140,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-def verdict(server: Fixed, model: str) -> int:
+def verdict(server: JudgeService, model: str) -> int:
     """What a judge of the model says."""
 
     async def ask() -> int:
@@ -171,14 +162,14 @@ def verdict(server: Fixed, model: str) -> int:
 def test_a_refusal_is_no_verdict_wherever_a_provider_says_it(
     model: str, body: Body, said: str, compressed: bool
 ) -> None:
-    with Fixed(body, compressed=compressed) as server, pytest.raises(Unscored) as caught:
+    with fixed(body, compressed=compressed) as server, pytest.raises(Unscored) as caught:
         verdict(server, model)
-    assert (caught.value.outcome, server.asked) == ("refused", 1)
+    assert (caught.value.outcome, len(server.asked)) == ("refused", 1)
     assert said in caught.value.cause
 
 
 @pytest.mark.parametrize(("model", "body"), ANSWERED.values(), ids=ANSWERED)
 def test_what_a_model_says_of_refusals_or_a_server_repeats_is_none(model: str, body: Body) -> None:
-    with Fixed(body) as server:
+    with fixed(body) as server:
         assert verdict(server, model) == 1
-        assert server.asked == 1
+        assert len(server.asked) == 1
