@@ -75,30 +75,42 @@ def test_nothing_is_said_of_the_form_of_an_answer_that_is_read_as_text() -> None
     assert not Negotiation().repaired(asked, sending, 400, WORDINGS["groq"])
 
 
-def test_what_a_model_refuses_is_sent_otherwise_and_said_once(
+def test_a_refused_response_format_is_sent_in_less_and_said_once(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(runs=3, overrides={**every_model(UNKNOWN), "models": LIMIT})
-    for words, refused in (
-        (WORDINGS["ollama"], sends("json_schema", "json_object")),
-        ("Conversation roles must alternate.", lambda request: "system" in roles(request)),
-        (OTHER_LIMIT, lambda request: "max_tokens" in request.body),
-    ):
-        server.faults.add(fault=Fault.error(words), times=None, when=refused)
+    bench = make_bench(runs=3, overrides=every_model(UNKNOWN))
+    refused = sends("json_schema", "json_object")
+    server.faults.add(fault=Fault.error(WORDINGS["ollama"]), times=None, when=refused)
     server.delay = 0.01
     session = bench.run(max_workers=8)
     assert session.outcomes == [("agree", 1)] * 3
     assert session.notices == (f"{UNKNOWN} {WORDS}",)
     answered = [request for request in server.requests if request.kind == "answer"]
     assert {kind_of(request) for request in answered} == {"words"} == schema_sent(bench)
-    assert {request.body["max_completion_tokens"] for request in answered} == {100}
-    assert {roles(request) for request in answered} == {("user",)}
     assert kind_of(server.requests[0]) == "json_schema+words"
     # Only what was on its way when the first refusal of each came is refused, too.
-    assert server.count() - len(answered) <= 8 * 4
+    assert server.count() - len(answered) <= 8 * 2
     server.stop()
     replayed = bench.play()
     assert (replayed.outcomes, replayed.notices) == (session.outcomes, ())
+
+
+def test_a_model_without_system_messages_or_max_tokens_is_asked_in_its_way(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3, overrides={"models": LIMIT})
+    for words, refused in (
+        ("Conversation roles must alternate.", lambda request: "system" in roles(request)),
+        (OTHER_LIMIT, lambda request: "max_tokens" in request.body),
+    ):
+        server.faults.add(fault=Fault.error(words), times=None, when=refused)
+    session = bench.run(max_workers=1)
+    assert (session.outcomes, session.notices) == ([("agree", 1)] * 3, ())
+    answered = [request for request in server.requests if request.kind == "answer"]
+    assert {request.body["max_completion_tokens"] for request in answered} == {100}
+    assert {roles(request) for request in answered} == {("user",)}
+    server.stop()
+    assert bench.replay().outcomes == session.outcomes
 
 
 def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
