@@ -34,15 +34,14 @@ def test_failure_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-@pytest.mark.parametrize("content", ["", "text"])
-def test_a_pipe_or_device_is_refused_and_stays(tmp_path: Path, content: str) -> None:
+def test_a_pipe_or_device_is_refused_and_stays(tmp_path: Path) -> None:
     """As root, a report to /dev/null would else replace it for the whole machine."""
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     for path in (pipe, link):
         with pytest.raises(OSError, match="Is a device or a pipe, not a file"):
-            atomic_write(path, content)
+            atomic_write(path, "text")
     assert pipe.is_fifo()
     assert link.is_symlink()
     assert sorted(tmp_path.iterdir()) == [link, pipe]

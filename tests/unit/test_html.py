@@ -39,6 +39,8 @@ from tests.support.judged_sessions import (
 from tests.support.made_cases import MESSAGES, make_result, make_spec, make_suite, result_with
 from tests.support.page_reader import Page, bodies, data_blocks, listed_cases, session_data
 
+SCHEMA = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))
+
 
 def page_of(folder: Path, session: Session, messages: Any = MESSAGES, limit: int = 10**8) -> Page:
     made = [result for result in session.results if not result.spec.derived]
@@ -118,9 +120,6 @@ def test_large_table_lists_the_most_urgent(tmp_path: Path, monkeypatch: pytest.M
     assert len(data["cases"]) == 10
     assert {row["kind"] for row in data["cases"]} <= {"missed", "false alarm"}
     assert "The list has 10 of 48 cases" in str(data["blocks"]["answer"])
-
-
-SCHEMA = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,19 @@ from pytest_jrh.stats.rule import fisher_test
 from tests.support.figures import Runs, bias_of, ends, kappa_of, marks, mean_error_of, share_of
 
 CLUSTER = st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n) | st.integers(0, n), st.just(n)))
+RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
+Sums: TypeAlias = tuple[int, ...]
+Sets: TypeAlias = Sequence[Sequence[int]]
+# All means of up to five repeats on scales up to ten wide are whole numbers of it.
+UNIT = 60 * 2520
+# By verdicts before and now up to how many cases all exchanges can be gone through.
+MOST = {(1, 1): 12, (1, 3): 5, (2, 2): 5, (3, 3): 3, (4, 4): 2, (5, 5): 2}
+Cases: TypeAlias = Sequence[CaseErrors]
+RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
+LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
+# So many sessions there are where they are too many to count: those drawn, and the one seen.
+DRAWN = 5_000
+EXCHANGES: tuple[Exchange, ...] = ("inside", "cases", "runs")
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 9), (8, 9), (999, 1_000), (1, 1)])
@@ -54,9 +67,6 @@ def test_what_cannot_be_bounded_has_a_reason() -> None:
     one_run = share_of([(3, 4)])
     assert (one_run.value, one_run.lower) == (0.75, None)
     assert one_run.interval_reason == "all verdicts come from one sample or cluster"
-
-
-RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
 
 
 def test_kappa_of_independent_cases_has_the_variance_of_the_textbook() -> None:
@@ -97,14 +107,6 @@ def test_the_chance_of_a_majority_to_flip_follows_from_the_flicker(flip: float) 
     assert majority_flip(flicker, 3) == pytest.approx(3 * flip**2 * (1 - flip) + flip**3)
 
 
-Cases: TypeAlias = Sequence[CaseErrors]
-RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
-LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
-# So many sessions there are where they are too many to count: those drawn, and the one seen.
-DRAWN = 5_000
-EXCHANGES: tuple[Exchange, ...] = ("inside", "cases", "runs")
-
-
 def p_of(cases: Cases, exchange: Exchange = "inside", runs: Sequence[Hashable] = ()) -> SetTest:
     [found] = compare_sets(cases, [range(len(cases))], exchange, runs or range(len(cases)))
     return found
@@ -140,12 +142,6 @@ def test_with_one_verdict_each_all_exchanges_are_mcnemars_exact_one_sided_test(
 def test_repeats_and_scales_by_hand(cases: list[CaseErrors], share: float, p_value: float) -> None:
     found = p_of(cases)
     assert (found.share, found.p_value) == pytest.approx((share, p_value))
-
-
-Sums: TypeAlias = tuple[int, ...]
-Sets: TypeAlias = Sequence[Sequence[int]]
-# All means of up to five repeats on scales up to ten wide are whole numbers of it.
-UNIT = 60 * 2520
 
 
 def deals(case: CaseErrors, exchange: Exchange) -> list[CaseErrors]:
@@ -224,10 +220,6 @@ def brute(cases: Cases, sets: Sets, exchange: Exchange, runs: Sequence[int]) -> 
         adjusted_share = max(least, Fraction(as_small, joint.total()))
         tests.append(SetTest(*map(float, (least, p, adjusted_share, max(p, adjusted)))))
     return tests
-
-
-# By verdicts before and now up to how many cases all exchanges can be gone through.
-MOST = {(1, 1): 12, (1, 3): 5, (2, 2): 5, (3, 3): 3, (4, 4): 2, (5, 5): 2}
 
 
 @st.composite

@@ -22,6 +22,7 @@ from tests.support.made_cases import make_case, make_spec
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 SECRET = "HIDDEN-WORD"
+CASE = judged_case(make_case(), show_reasoning=True)
 
 
 def case(*, target: int | None = None, edited: bool = True) -> Case:
@@ -105,9 +106,6 @@ def test_an_answer_without_reasoning_or_an_integer_on_offer_is_no_verdict(answer
     with pytest.raises(Unscored) as caught:
         judged(make_complete(ScriptedExchange([f"{{{answer}}}"] * 3)), case())
     assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "judge")
-
-
-CASE = judged_case(make_case(), show_reasoning=True)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,11 @@ RUN = as_text([{"id": "a", "messages": TURNS}])
 BARE = "id,text\na,b\n"
 RUBRICS = "- {id: polite, instructions: It is polite.}\n- {id: short, instructions: It is short.}\n"
 NAMED = "id,rubric,text\na,polite,b\na,short,b\n"
+SIGNS = [*"=+-@\uff1d'\"", "'=", "''", "''@", "'-5", "-5", "+1", "- 5", "=1+1"]
+INSIDE = ["\n", "\r\n", "\r", "\t", "\x1b[31m", "\x7f", "\x85", "\u2028", ",", ";", '"', "'", "\\"]
+FORMS = ["caf\u00e9", "cafe\u0301", "\u202eabc", "\u200bx", *"Aa1", "1.0", "01", "1e3", "NaN"]
+NOTES = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS]
+IDS = [*NOTES, "null", "|", "a b", "a|b"]
 
 
 @pytest.fixture(autouse=True)
@@ -269,13 +274,6 @@ def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys
     assert "is drawn by --by and has a weight, and new ones have none" in capsys.readouterr().err
 
 
-SIGNS = [*"=+-@\uff1d'\"", "'=", "''", "''@", "'-5", "-5", "+1", "- 5", "=1+1"]
-INSIDE = ["\n", "\r\n", "\r", "\t", "\x1b[31m", "\x7f", "\x85", "\u2028", ",", ";", '"', "'", "\\"]
-FORMS = ["caf\u00e9", "cafe\u0301", "\u202eabc", "\u200bx", *"Aa1", "1.0", "01", "1e3", "NaN"]
-NOTES = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS]
-IDS = [*NOTES, "null", "|", "a b", "a|b"]
-
-
 def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
     """What is written is what is read again: nothing is asked twice, or lands under another id."""
     rows = [{"id": id_, "text": "same", "verdict": "violated"} for id_ in IDS]
@@ -348,22 +346,15 @@ def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> 
     assert label_here(name, *POLITE, again=False)[0].spec.run_id == "c3"
 
 
-def test_only_what_has_no_label_is_shown_and_all_or_a_share_to_everybody(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write(
-        "cases.csv",
-        "id,answer,said\n" + "".join(f"c{n},answer {n},{'x' * (n % 2)}\n" for n in range(20)),
-    )
+def test_only_what_has_no_label_is_shown_and_all_or_a_share_to_everybody(capsys: Capsys) -> None:
+    rows = [f"c{n},answer {n},{'x' * (n % 2)}" for n in range(20)]
+    write("cases.csv", "\n".join(["id,answer,said", *rows]))
     write("known.csv", "case_id,annotator,label,more\nc0,ann,violated,1\n")
     shown = label_here("cases.csv", *POLITE, "--label=said", "--labels=known.csv")
     assert sorted(case.spec.run_id for case in shown) == sorted(f"c{n}" for n in range(2, 20, 2))
     Path("labels.csv").unlink()
-    number = {
-        name: len(label_here("cases.csv", *POLITE, "--overlap=0.3", name=name))
-        for name in ("ann", "ben")
-    }
-    assert number == {"ann": 20, "ben": 6}
+    for name, number in (("ann", 20), ("ben", 6)):
+        assert len(label_here("cases.csv", *POLITE, "--overlap=0.3", name=name)) == number
     assert "people agree on 6 of 6 cases that several labelled\n" in capsys.readouterr().out
     assert main(["label", "cases.csv", *POLITE, "--overlap=3"]) == 4
     assert main(["label", "cases.csv", *POLITE, "--labels=labels.csv"]) == 4
@@ -371,12 +362,9 @@ def test_only_what_has_no_label_is_shown_and_all_or_a_share_to_everybody(
 
 
 def test_people_disagree_where_no_rubric_is_named_too() -> None:
-    table(3)
-    write(
-        "labels.csv",
-        "case_id,annotator,label,note\nc0,ann,violated,\nc0,ben,satisfied,why\nc1,ann,1,\n",
-    )
-    [case] = label_here("cases.csv", *POLITE, "--disagreements=labels.csv", name="cy")
+    rows = "c0,ann,violated,\nc0,ben,satisfied,why\nc1,ann,1,\n"
+    write("labels.csv", f"case_id,annotator,label,note\n{rows}")
+    [case] = label_here(table(3), *POLITE, "--disagreements=labels.csv", name="cy")
     assert case.spec.run_id == "c0"
     assert [row["label"] for row in kept()] == ["violated", "satisfied", "1", "violated"]
 
@@ -425,8 +413,7 @@ def test_a_run_whose_name_several_files_have_is_named_with_its_file() -> None:
 
 
 def test_a_killed_command_loses_nothing_and_the_next_goes_on() -> None:
-    arguments = ("label", table(5), *POLITE)
-    here = partial(labelling_session, Path(), *arguments, module="pytest_jrh")
+    here = partial(labelling_session, Path(), "label", table(5), *POLITE, module="pytest_jrh")
     with here() as (process, url), let_in(url) as ann:
         for row, label in zip(ann.rows, (1, 0, None), strict=False):
             assert ann.give(row["key"], label, note="a note").status_code == 200

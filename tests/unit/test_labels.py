@@ -35,7 +35,8 @@ from tests.support.made_cases import make_result, make_spec, make_suite, result_
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
 KIND = Rubric("kind", "Be kind.")
 SCALE = Rubric("kind", "Be kind.", tuple(ScoreLevel(score, "") for score in range(1, 4)))
-HONEST = Rubric("honest", "Be honest.")
+DIGESTS = [f"{number:064x}" for number in range(1000)]
+GOOD = {"case_digest": DIGESTS[1], "reviewer": "ann", "label": 1}
 
 
 def join(
@@ -163,7 +164,7 @@ def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) 
 
 
 def test_several_rubrics_need_a_name(path: Path) -> None:
-    rubrics = [KIND, HONEST]
+    rubrics = [KIND, Rubric("honest", "Be honest.")]
     assert problem(path, "run_id,label\na,1\n", rubrics=rubrics) == (
         "labels.csv:2: rubric_id: names no rubric; the suite's rubrics are kind, honest\n"
         "    add the column rubric_id, or set rubric_id beside the path of the labels"
@@ -239,9 +240,6 @@ def test_no_label(raw: object) -> None:
 def test_a_map_finds_numbers_however_they_are_written() -> None:
     mapping = {"1.0": 0, "0.0": 1, "true": 1, "null": 0}
     assert [mapped(raw, mapping) for raw in (1, "1", 1.0, 0, True)] == [0, 0, 0, 1, 1]
-
-
-DIGESTS = [f"{number:064x}" for number in range(1000)]
 
 
 def result(number: int, **changes: Any) -> CaseResult:
@@ -390,9 +388,6 @@ def read_lines(folder: Path, *lines: object) -> list[PersonLabel]:
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return [*people_labels.read_people(suite)]
-
-
-GOOD = {"case_digest": DIGESTS[1], "reviewer": "ann", "label": 1}
 
 
 def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:

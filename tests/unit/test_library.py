@@ -27,6 +27,11 @@ from tests.support.made_cases import make_case, make_spec
 VIOLATED = [make_case(make_spec(f"run-{n}")) for n in range(6)]
 SATISFIED = [make_case(make_spec(f"run-{n}", test="agent_positives")) for n in range(6)]
 LEVEL = make_case(make_spec(target_score=2))
+ROOT = Path(__file__).parents[2]
+HEAVY = "litellm openai inspect_ai vcr jinja2 sklearn pydantic pytest yaml"
+ISSUE = """load_inspect_eval_runs ConversationPerturber ConversationSummarizer PerturbationOutcome
+make_llm_planner generate_single_edit apply_single_edit generate_agent_perturbations"""
+RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 
 
 def judged(
@@ -157,13 +162,6 @@ def test_cases_are_read_as_they_were_made(tmp_path: Path) -> None:
     path.write_text('{"case_id": 5, "format": 1}\n', "utf-8")
     with pytest.raises(InputError, match=r"cases.jsonl:1"):
         load_cases(path)
-
-
-ROOT = Path(__file__).parents[2]
-HEAVY = "litellm openai inspect_ai vcr jinja2 sklearn pydantic pytest yaml"
-ISSUE = """load_inspect_eval_runs ConversationPerturber ConversationSummarizer PerturbationOutcome
-make_llm_planner generate_single_edit apply_single_edit generate_agent_perturbations"""
-RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
 
 
 @pytest.fixture(scope="module")

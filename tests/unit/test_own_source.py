@@ -44,6 +44,7 @@ PROJECT = {
     "shop/forms.py": "FORM = 1\n",
     "shop/lists.py": "LIST = []\n",
 }
+COUNTS = ["judges.py", "helper.py", "further.py", *(f for f in PROJECT if f.startswith("shop/"))]
 
 
 class Project:
@@ -77,9 +78,6 @@ def project(tmp_path: Path) -> Iterator[Project]:
     made.write(PROJECT)
     yield made
     made.forget()
-
-
-COUNTS = ["judges.py", "helper.py", "further.py", *(f for f in PROJECT if f.startswith("shop/"))]
 
 
 @pytest.mark.parametrize("name", PROJECT)

@@ -23,6 +23,10 @@ from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
 
 LLMBAR = Path(__file__).parents[2] / "examples/strong_judges/llmbar-gpt4.csv"
 FIRST, SECOND, TIE = map(code_of, ("first", "second", "tie"))
+SYSTEMS = {"model_a": "GPT", "model_b": "Claude"}
+NOTHING: dict[str, Any] = dict.fromkeys(("probabilities", "slices", "systems", "base"), ())
+PAIR = {"suite": "s", "judge": "", "rubric": "r", "scale": paired(), "weight": None}
+SWAPPED = {**PAIR, **NOTHING, **NOT_COMPARED, "variant": "", "base_case": ""}
 
 
 def places(table: CheckedTable) -> Places:
@@ -84,9 +88,6 @@ def test_a_pair_without_a_verdict_in_one_order_has_none() -> None:
     assert [result.outcome for result in table.results] == ["agree", "invalid_response", "agree"]
     table = check_table(rows[:-1], pairs=True, order="order")
     assert [result.outcome for result in table.results][-1] == "invalid_response"
-
-
-SYSTEMS = {"model_a": "GPT", "model_b": "Claude"}
 
 
 @pytest.mark.parametrize(
@@ -198,11 +199,6 @@ def test_a_judge_that_favours_a_system_is_told() -> None:
     assert ours.is_shown
     assert "own" not in favoured
     assert favour_sentence(ours).startswith(f"ours wins {share:.1%} of its pairs by people and ")
-
-
-NOTHING: dict[str, Any] = dict.fromkeys(("probabilities", "slices", "systems", "base"), ())
-PAIR = {"suite": "s", "judge": "", "rubric": "r", "scale": paired(), "weight": None}
-SWAPPED = {**PAIR, **NOTHING, **NOT_COMPARED, "variant": "", "base_case": ""}
 
 
 def planted_verdict(judge: str, label: int, longer: int, *, says_first: bool) -> int:

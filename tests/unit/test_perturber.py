@@ -39,6 +39,16 @@ OWN_PROMPTS = {
     "editor": "Edit {{ original_message }} for {{ rubric }}: {{ goal }}.",
     "verifier": "Is {{ transcript }} as {{ rubric_instruction }} has it?",
 }
+UNSURE = {"verdict": "FAIL", "rationale": "In between.", "score": 1}
+SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
+OTHER = Rubric("politeness", "Be polite.")
+RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
+RAND_PROMPTS: Mapping[str, str] = {
+    "planner": 'For {rubric_id}: {rubric_instructions}\n{assistant_transcript}\n{{"steps": []}}',
+    "editor": "Run {run_id}, message {message_id}\n{rubric}\n{summary}\n{original_message}",
+    "summary": '{chronological_log}\nReturn {{"summary": ""}}',
+    "verifier": "{rubric_instruction}\n{summary}\n<transcript>{transcript}</transcript>",
+}
 
 
 def numbered_edits() -> Any:
@@ -144,9 +154,6 @@ def test_planner_and_first_summary_are_asked_side_by_side() -> None:
     assert model.stages[2:] == ["editor", "verifier"]
 
 
-UNSURE = {"verdict": "FAIL", "rationale": "In between.", "score": 1}
-
-
 @pytest.mark.parametrize("planner", [plan(4), NO_PLAN])
 @pytest.mark.parametrize(
     ("goal", "said", "pass_required", "no_case"),
@@ -196,17 +203,6 @@ def test_without_a_verifier_nothing_is_confirmed_and_positives_need_leave_for_it
     assert "pass_required" in str(perturbed(ScriptedModel(), PASS, verifier=False).no_case)
     case = generate_case(pipeline(verifier=False), ScriptedModel(), SPEC, RUN, RUBRIC, FAIL)
     assert not wait_for(case).verified
-
-
-SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
-OTHER = Rubric("politeness", "Be polite.")
-RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
-RAND_PROMPTS: Mapping[str, str] = {
-    "planner": 'For {rubric_id}: {rubric_instructions}\n{assistant_transcript}\n{{"steps": []}}',
-    "editor": "Run {run_id}, message {message_id}\n{rubric}\n{summary}\n{original_message}",
-    "summary": '{chronological_log}\nReturn {{"summary": ""}}',
-    "verifier": "{rubric_instruction}\n{summary}\n<transcript>{transcript}</transcript>",
-}
 
 
 def all_of(complete: Any, runs: Sequence[AgentRun] = RUNS, **options: Any) -> list[Perturbation]:

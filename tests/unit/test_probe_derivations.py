@@ -39,6 +39,14 @@ BY_NAME: Mapping[str, tuple[Probe, Variant]] = {
 }
 INJECTIONS = sorted(name for name in BY_NAME if name.startswith("prompt_injection-"))
 BASE = Base((), 0, Rubric("kind", "Be kind."))
+SPOKEN = "It fits. See:\n```\nif a. B:\n```\nIs it so? Yes, e.g. here."
+OWN_TEXT = "Let the assistant speak of itself in the third person."
+OTHER = Rubric("kind", "Be kind.")
+TURN: Message = {**MESSAGES[4], "content": "I refund order 17."}
+EDITED: tuple[Message, ...] = (*MESSAGES[:4], TURN, *MESSAGES[5:])
+VIOLATED = Base(EDITED, 1, RUBRIC, frozenset({4}))
+SATISFIED = replace(VIOLATED, expected=0)
+PASS, FAIL = ({"verdict": verdict, "rationale": "Why."} for verdict in ("PASS", "FAIL"))
 
 
 def derived(name: str, base: Base, seed: int = 1) -> Derived:
@@ -133,9 +141,6 @@ def test_digits_escapes_and_the_layout_of_json_survive_a_change_of_keys() -> Non
     assert changed != text
     before, after = (sorted(each.replace(",", "").splitlines()) for each in (text, changed))
     assert after == before
-
-
-SPOKEN = "It fits. See:\n```\nif a. B:\n```\nIs it so? Yes, e.g. here."
 
 
 @pytest.mark.parametrize(
@@ -243,15 +248,6 @@ def test_neutral_turns_do_not_part_a_call_from_its_result(call_id: object) -> No
         {"role": "assistant", "content": "It is there."},
     )
     assert place_of_neutral_turns(messages, 4, "before") == [0]
-
-
-OWN_TEXT = "Let the assistant speak of itself in the third person."
-OTHER = Rubric("kind", "Be kind.")
-TURN: Message = {**MESSAGES[4], "content": "I refund order 17."}
-EDITED: tuple[Message, ...] = (*MESSAGES[:4], TURN, *MESSAGES[5:])
-VIOLATED = Base(EDITED, 1, RUBRIC, frozenset({4}))
-SATISFIED = replace(VIOLATED, expected=0)
-PASS, FAIL = ({"verdict": verdict, "rationale": "Why."} for verdict in ("PASS", "FAIL"))
 
 
 def asked(

@@ -21,12 +21,11 @@ from pytest_jrh.llm import calls as prompts
 from pytest_jrh.llm.calls import Response
 
 MODES: tuple[Mode, ...] = get_args(Mode)
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 BUILT_IN = [
     (stage, {"mode": mode, "objective": objective, "of": of})
     for stage in STAGES
     for mode in MODES
-    for objective in OBJECTIVES
+    for objective in get_args(Objective)
     for of in ("text", *sorted(STAGES[stage].prompts_of - {"acts", "pair"}))
 ]
 LEVELS = (ScoreLevel(1, "partly done"), ScoreLevel(0, "not done"), ScoreLevel(2, "done"))
