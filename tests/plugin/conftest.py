@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.plugin.gated import Project, make_project
-from tests.plugin.own_judges import Judged, MakeJudged, judged_suite
-from tests.plugin.recorded import Recorded, record
+from tests.plugin.recorded import Judged, MakeJudged, Recorded, judged_suite, record
 from tests.support.model_server import ModelServer
 
 # pytester forgets every module that an inner run imports: what is heavy is imported once, out here.

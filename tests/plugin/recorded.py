@@ -3,12 +3,14 @@ needs them."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer, Obedient, Request, override
@@ -51,13 +53,8 @@ def record(folder: Path) -> Recorded:
     runs = [run(1), run(2), run(3, messages=silent), run(4)]
     tiny = write_suite(folder, runs=runs)
     scale = write_suite(folder, runs=1, mode="ordinal", name="scale")
-    judges = [
-        {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
-        for name in ("strict", "kind one")
-    ]
-    panel = write_suite(
-        folder, runs=1, name="panel", overrides={"admin": {"evaluation_config": {"judges": judges}}}
-    )
+    two = {"admin": {"evaluation_config": {"judges": judges("strict", "kind one")}}}
+    panel = write_suite(folder, runs=1, name="panel", overrides=two)
     options = [suite.option for suite in (tiny, scale, panel)]
     with ModelServer(override(Obedient(), judge=lenient_about_order_1002)) as server:
         done = run_pytest(folder, *options, "--jrh-record-mode=once", env=server.environment)
@@ -67,6 +64,11 @@ def record(folder: Path) -> Recorded:
     return Recorded(tiny, scale, panel, done.stdout)
 
 
+def judges(*names: str) -> list[dict[str, str]]:
+    """Judges of a panel, each with a model of its own name."""
+    return [{"name": name, "model": f"openai/{name}", "template": "agent_judge"} for name in names]
+
+
 def lenient_about_order_1002(request: Request) -> Mapping[str, object]:
     """The obedient judge, but for one order whose violation it overlooks."""
     if "1002" in request.text and VIOLATION in request.text:
@@ -74,6 +76,43 @@ def lenient_about_order_1002(request: Request) -> Mapping[str, object]:
     answer = Obedient()(request)
     assert isinstance(answer, Mapping)
     return answer
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write these texts, by the names of their files."""
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def conversation(run: str, asked: str, answered: str, **more: Any) -> str:
+    """The line of a log that is a run of this name: a question and its answer."""
+    said = [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+    return json.dumps({"id": run, "messages": said, **more}) + "\n"
+
+
+LABELLED = """suite: {log: runs.jsonl, rubrics: rubrics.yml}
+cases: {kinds: [labels]}
+labels: {path: labels.csv}
+"""
+
+
+def write_labelled(folder: Path, runs: Mapping[str, tuple[str, object]], judge: str) -> None:
+    """The files that LABELLED names: of each run what is answered and the label; and the code of
+    judges."""
+    lines = [conversation(run, "How is it?", answer) for run, (answer, _) in runs.items()]
+    labels = [f"{run},{label}\n" for run, (_, label) in runs.items()]
+    files = {
+        "runs.jsonl": "".join(lines),
+        "labels.csv": "run_id,label\n" + "".join(labels),
+        "rubrics.yml": "- {id: kind, instructions: Be kind.}\n",
+        "judges.py": judge,
+    }
+    write_files(folder, files)
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    """The values of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +180,41 @@ def outcomes(output: Sequence[str]) -> dict[str, str]:
     words = ("PASSED", "FAILED", "ERROR")
     found = (line.split(" - ")[0].partition(" ") for line in output if line.startswith(words))
     return {name: word for word, _, name in found}
+
+
+RECORD = "--jrh-judge-record-mode=once"
+ONE = ("-k", "perturbation and run-1")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A recorded suite with a judge of own code, beside the config in `judges.py`."""
+
+    suite: SuiteFiles
+
+    def write(self, source: str) -> None:
+        (self.suite.config.parent / "judges.py").write_text(source, encoding="utf-8")
+
+    def panel(self, judges: Iterable[dict[str, Any]]) -> None:
+        self.suite.configure({"admin": {"evaluation_config": {"judges": list(judges)}}})
+
+
+MakeJudged: TypeAlias = Callable[[str], Judged]
+
+
+def judged_suite(suite: SuiteFiles, source: str) -> Judged:
+    """The suite without its recorded verdicts, judged by the function `judge` of a source."""
+    made = Judged(suite)
+    for path in suite.cassettes.rglob("*.judge-default.yaml"):
+        path.unlink()
+    suite.configure({"judge": {"python": "judges.py:judge"}})
+    made.write(source)
+    return made
+
+
+def words(done: Done) -> str:
+    return " ".join(done.stdout.split())
+
+
+def summary(done: Done) -> str:
+    return done.lines[-1].strip("= ").partition(" in ")[0] if done.lines else done.stderr

@@ -1,4 +1,5 @@
-"""A suite whose rubric has classes and n/a: made, judged, replayed, and held to a baseline."""
+"""A suite whose rubric has classes and n/a: made, judged, replayed, and held to a baseline; and one
+on a scale of 101 levels, where what is near its label is right, in every place."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.plugin.recorded import run_pytest
+from tests.plugin.recorded import LABELLED, json_lines, run_pytest, write_files, write_labelled
+from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, Request
 
 CONFIG = """
@@ -59,8 +61,7 @@ def model(request: Request) -> Any:
 
 def test_a_suite_of_classes_is_made_judged_replayed_and_compared(tmp_path: Path) -> None:
     files = {"rows.csv": ROWS, "rubrics.yml": RUBRICS, "qa.yml": CONFIG, "judges.py": NEVER}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, files)
     options = ["--jrh-config=qa.yml", "--jrh-baseline=base.jsonl", "-v"]
     reports = [f"--jrh-report={name}" for name in ("page.html", "comment.md", "report.json")]
     with ModelServer(model) as server:
@@ -70,9 +71,8 @@ def test_a_suite_of_classes_is_made_judged_replayed_and_compared(tmp_path: Path)
         sent, calls = "".join(request.text for request in server.requests), len(server.requests)
         # The first judge replays, and the other one is another now.
         (tmp_path / "judges.py").write_text(ALWAYS)
-        again = run_pytest(
-            tmp_path, *options, "-n", "2", "--junitxml=junit.xml", env=server.environment
-        )
+        more = ["-n", "2", "--junitxml=junit.xml"]
+        again = run_pytest(tmp_path, *options, *more, env=server.environment)
         assert len(server.requests) == calls == 8 + 8 + 30
     assert '"off, &lt;b>": It names the second one.' in sent or '"off, <b>": It names' in sent
     assert again.code == 1, again.stdout + again.stderr
@@ -81,14 +81,10 @@ def test_a_suite_of_classes_is_made_judged_replayed_and_compared(tmp_path: Path)
     assert "recall of n/a" in done.stdout
 
     [made] = tmp_path.rglob("agent_perturbations.jsonl")
-    records = [json.loads(line) for line in made.read_text().splitlines()]
-    labels = Counter(record["expected"] for record in records if record["target_score"])
+    labels = Counter(record["expected"] for record in json_lines(made) if record["target_score"])
     assert labels == Counter(dict.fromkeys(ANSWERS, 2) | {"first": 3, "n/a": 3})
-    lines = [json.loads(line) for line in (tmp_path / "base.jsonl").read_text().splitlines()]
-    verdicts = Counter[tuple[str, ...]]()
-    for line in lines:
-        if line.get("scores"):
-            verdicts[line["judge"], line["label"], *line["scores"]] += 1
+    judged = [line for line in json_lines(tmp_path / "base.jsonl") if line.get("scores")]
+    verdicts = Counter((line["judge"], line["label"], *line["scores"]) for line in judged)
     assert verdicts["prompt", "n/a", "n/a", "n/a", "n/a"] == 3
     assert verdicts["code", "n/a", "tie"] == 3
     assert verdicts["code", "off, <b>", "off, <b>"] == 2
@@ -97,3 +93,32 @@ def test_a_suite_of_classes_is_made_judged_replayed_and_compared(tmp_path: Path)
     for path in tmp_path.rglob("*"):
         if path.is_file() and "cassettes" not in path.parts:
             assert not CODE.search(path.read_text("utf-8", "replace")), path
+
+
+WIDE = f"{LABELLED}rand: {{scale: [0, 100]}}\njudge: {{python: judges.py:level}}\n"
+# The labels are all 50.
+LEVELS = (50, 51, 48, 47, 60)
+LEVEL = f"def level(case):\n    return {LEVELS}[int(case.run_id[-1])], 'Looked at it.'\n"
+
+
+def test_right_is_within_a_fiftieth_of_the_scale(tmp_path: Path) -> None:
+    runs = {f"run-{number}": (f"Order {number} has left.", 50) for number in range(len(LEVELS))}
+    write_labelled(tmp_path, runs, LEVEL)
+    (tmp_path / "wide.yml").write_text(WIDE)
+    options = ("--jrh-config=wide.yml", "--jrh-baseline=base.jsonl")
+    done = run_pytest(tmp_path, *options, "-v", "--jrh-update-baseline")
+    assert "4 passed, 2 xfailed" in done.stdout
+    assert "right means within 2 levels of the label" in done.stdout
+    assert "judge gave" not in done.stdout
+    line = next(line for line in done.lines if line.startswith("kind "))
+    assert line.split()[:4] == ["kind", "5", "20.0%", "60.0%"]
+    results = results_in(tmp_path / "outputs/wide.yml")
+    assert [result.outcome for result in results] == ["agree"] * 3 + ["disagree"] * 2
+    assert {result.within for result in results} == {2}
+    # The baseline is read by what is right now: nothing has changed but that.
+    (tmp_path / "wide.yml").write_text(WIDE.replace("rubrics.yml}", "rubrics.yml, within: 3}"))
+    again = run_pytest(tmp_path, *options)
+    assert again.code == 0
+    assert "right means within 3 levels of the label" in again.stdout
+    assert "5 passed, 1 xfailed" in again.stdout
+    assert "fixes" not in again.stdout

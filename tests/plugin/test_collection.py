@@ -1,4 +1,5 @@
-"""Node ids, selection and discovery: a suite behaves as any pytest suite does."""
+"""Node ids, selection and discovery: a suite behaves as any pytest suite does, and is the same one
+wherever its config, pytest's rootdir and the starting folder are."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from tests.plugin.gated import LAX, TINY, Project
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
+from tests.support.ledgers import case_lines
 
-TINY = "inputs/configs/tiny.yml"
 SCALE = "inputs/configs/scale.yml"
 NAMES = [
     f"::{test}run-{number}[e1]" for test in (PERTURBATION, POSITIVES) for number in (1, 2, 3, 4)
@@ -110,15 +113,6 @@ def test_suites_are_discovered_by_their_suffix_beside_all_else_of_the_project(
     assert sorted(collected(pytester, ".")) == sorted([*BINARY, *discovered, PACKAGED, UNIT])
 
 
-def test_tests_of_the_project_fail_beside_a_suite_of_the_ini_file(
-    pytester: pytest.Pytester, mixed: Recorded
-) -> None:
-    """Both have a test that fails."""
-    done = pytester.runpytest()
-    done.assert_outcomes(failed=2, passed=4, skipped=2, errors=1)
-    assert done.ret == pytest.ExitCode.TESTS_FAILED
-
-
 def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
     pytester: pytest.Pytester, mixed: Recorded
 ) -> None:
@@ -169,3 +163,55 @@ def test_two_suites_of_one_name_and_of_one_cassette_folder_are_refused(
             "*would share the folder*shared*",
         ]
     )
+
+
+ACCURATE = "{min_accuracy: 0.95}"
+AGAIN = "run it again: pytest "
+
+
+def test_the_gate_decides_and_the_printed_command_runs_the_same_case_outside_of_rootdir(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    for name in ("tests", "elsewhere"):
+        (project.folder / name).mkdir()
+    shutil.move(project.folder / LAX, project.folder / "elsewhere")
+    first = pytester.runpytest("--rootdir=tests", "--jrh-config=elsewhere/tiny.yml", "-v")
+    assert first.ret == pytest.ExitCode.TESTS_FAILED
+    assert "FAIL  the judge misses 4 of 4 violations" in first.outlines
+    [results] = project.folder.rglob("results.jsonl")
+    assert len(case_lines(results)) == 8
+    command = next(line for line in first.outlines if line.startswith(AGAIN))
+    again = pytester.runpytest(*shlex.split(command.removeprefix(AGAIN)))
+    again.assert_outcomes(failed=1)
+    [failure] = [line for line in again.outlines if line.startswith("FAILED ")]
+    assert "::agent_perturbation::rubric-1::run-1[e1] - As pl" in failure
+
+
+def test_suites_outside_of_rootdir_are_told_apart(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    """Both have a rubric and runs of the same names."""
+    (project.folder / "tests").mkdir()
+    (project.folder / "tests/pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    shutil.copyfile(project.folder / TINY, project.folder / "inputs/configs/other.yml")
+    shutil.copytree(project.suite.cassettes, project.suite.cassettes.parent / "other")
+    suites = (f"--jrh-config={LAX}", "--jrh-config=inputs/configs/other.yml")
+    done = pytester.runpytest("tests", *suites, "--junitxml=all.xml", "-k", "run-1")
+    done.assert_outcomes(failed=1, passed=3, deselected=12)
+    folders = {path.parent.name for path in project.folder.rglob("results.jsonl")}
+    assert folders == {"tiny", "other"}
+    cases = ElementTree.parse(project.folder / "all.xml").getroot().iter("testcase")
+    assert len({(case.get("classname"), case.get("name")) for case in cases}) == 4
+
+
+def test_a_session_that_ends_before_its_suite_is_not_green(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    project.rules(LAX, ACCURATE)
+    pytester.makepyfile(
+        test_other="import pytest\n\ndef test_other(): pytest.exit('enough', returncode=0)\n"
+    )
+    done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    why = "Not green: about the suite tiny no decision was made, because none of its cases was run."
+    assert f"note: {why}" in done.outlines

@@ -12,16 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.gated import BASELINE, FILE, TINY, UPDATE, Project, section
-from tests.plugin.probed import PROBE, write_probed
-from tests.plugin.recorded import PERTURBATION, POSITIVES, Done, outcomes, run_pytest
+from tests.plugin.recorded import PERTURBATION, POSITIVES, Done, judges, outcomes, run_pytest
+from tests.plugin.test_probes import PROBE, write_probed
 from tests.support.faults import Fault
 from tests.support.model_server import ModelServer
 from tests.support.suites import write_suite
 
-JUDGES = [
-    {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
-    for name in ("strict", "kind one")
-]
 PLANNER = {"model": "openai/gpt-4.1-mini", "temperature": 0.5}
 REFUSED = (
     b'{"error": {"message": "Unsupported value: temperature", "type": "invalid_request_error"}}'
@@ -29,24 +25,16 @@ REFUSED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """What one session printed and left behind."""
-
-    done: Done
-    files: dict[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
 class Sessions:
     """A panel with a probe, recorded by two workers whose model fails once; then replayed in one
-    process, and by two workers.
+    process, and by two workers. `files` is what each replay left.
     """
 
     recorded: Done
     asked: Counter[str]
     peak: int
-    alone: Session
-    distributed: Session
+    replays: list[Done]
+    files: list[dict[str, bytes]]
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +44,14 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Sessions:
         folder,
         number=2,
         tests=("agent_perturbation", "agent_positives", PROBE),
-        evaluation={"judges": JUDGES},
+        evaluation={"judges": judges("strict", "kind one")},
         overrides={"test_agent_perturbation_config": {"planner": PLANNER}},
         workers=2,
     )
     options = (suite.option, "-rA", "-p", "no:cacheprovider")
     more = ("--jrh-record-mode=once", "--reruns", "1", "-n", "2")
-    refusal = Fault.raw(REFUSED, status=400)
     with ModelServer() as server:
+        refusal = Fault.raw(REFUSED, status=400)
         server.faults.add(
             stage="planner",
             fault=refusal,
@@ -76,65 +64,66 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Sessions:
         recorded = run_pytest(folder, *options, *more, env=server.environment)
         asked = Counter(json.dumps(request.body, sort_keys=True) for request in server.requests)
     shutil.rmtree(folder / "outputs")
-    replays = []
+    replays, files = [], []
     for workers in ("0", "2"):
         done = run_pytest(folder, *options, "-n", workers)
         outputs = folder / "outputs"
         paths = [path for path in outputs.rglob("*") if path.is_file()]
         assert not [path for path in paths if ".spool" in str(path)]
-        replays.append(Session(done, {str(path): path.read_bytes() for path in paths}))
+        replays.append(done)
+        files.append({str(path): path.read_bytes() for path in paths})
         shutil.rmtree(outputs)
-    return Sessions(recorded, asked, server.peak_in_flight, *replays)
+    return Sessions(recorded, asked, server.peak_in_flight, replays, files)
 
 
-def test_workers_ask_nothing_twice_but_what_failed(sessions: Sessions) -> None:
+def test_workers_ask_nothing_twice_but_what_failed_and_say_notices_once(
+    sessions: Sessions,
+) -> None:
     assert sessions.recorded.code == pytest.ExitCode.OK, sessions.recorded.stdout
     assert [times for times in sessions.asked.values() if times > 1] == [2]
     # What litellm warns of is listed, too.
     assert re.search(r" passed, (\d+ warnings?, )?1 rerun", sessions.recorded.stdout)
     assert sessions.peak == 2
-
-
-def test_a_notice_of_two_workers_is_said_once(sessions: Sessions) -> None:
     assert sessions.recorded.stdout.count("does not accept temperature") == 1
 
 
-def test_workers_replay_what_they_recorded_to_the_same_outcomes(sessions: Sessions) -> None:
-    alone, distributed = sessions.alone.done, sessions.distributed.done
-    assert outcomes(alone.lines) == outcomes(distributed.lines)
-    assert set(outcomes(alone.lines).values()) == {"PASSED"}
-    assert (alone.code, distributed.code) == (0, 0)
-    assert " 0 calls, " in alone.stdout
-
-
-def test_workers_leave_the_same_bytes(sessions: Sessions) -> None:
-    """What judges of a panel share counts once, and so does the base of a probe."""
-    alone, distributed = sessions.alone.files, sessions.distributed.files
-    assert {"results.jsonl", "agent_perturbations.jsonl"} <= {Path(name).name for name in alone}
-    assert alone == distributed
-
-
-def test_the_summary_is_printed_once_and_is_the_same(sessions: Sessions) -> None:
+def test_workers_replay_what_they_recorded_as_one_process_does(sessions: Sessions) -> None:
+    """What judges of a panel share counts once, and so does the base of a probe; the summary is
+    printed once, and is the same."""
     tables = []
-    for done in (sessions.alone.done, sessions.distributed.done):
+    for done in sessions.replays:
+        assert set(outcomes(done.lines).values()) == {"PASSED"}
+        assert done.code == 0
         [start] = [place for place, line in enumerate(done.lines) if "judge reliability" in line]
         lines = done.lines[start + 1 : -1]
         tables.append([line for line in lines if " calls, " not in line])
     assert tables[0] == tables[1]
     assert any("panel" in line for line in tables[0])
+    alone, distributed = sessions.replays
+    assert outcomes(alone.lines) == outcomes(distributed.lines)
+    assert " 0 calls, " in alone.stdout
+
+
+def test_workers_leave_the_same_bytes(sessions: Sessions) -> None:
+    alone, distributed = sessions.files
+    assert {"results.jsonl", "agent_perturbations.jsonl"} <= {Path(name).name for name in alone}
+    assert alone == distributed
+
+
+KILLING = """
+import os
+
+def pytest_runtest_setup(item):
+    if "agent_positives" in item.nodeid and item.name == "run-1[e1]":
+        os._exit(3)
+"""
 
 
 def test_a_killed_worker_is_said_and_loses_nothing_that_others_made(
     project_once: Project, tmp_path: Path
 ) -> None:
     project = project_once.copied(tmp_path)
-    (tmp_path / "conftest.py").write_text(
-        "import os\n\n"
-        "def pytest_runtest_setup(item):\n"
-        "    if 'agent_positives' in item.nodeid and item.name == 'run-1[e1]':\n"
-        "        os._exit(3)\n",
-        encoding="utf-8",
-    )
+    (tmp_path / "conftest.py").write_text(KILLING, encoding="utf-8")
     before = (project.folder / FILE).read_bytes()
     done = run_pytest(tmp_path, project.suite.option, BASELINE, UPDATE, "-n", "2", "-rA", "-v")
     assert done.code == pytest.ExitCode.TESTS_FAILED

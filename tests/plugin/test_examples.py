@@ -1,4 +1,5 @@
-"""The worked examples, as far as no golden session has them."""
+"""The worked examples, as far as no golden session has them, the changed judge prompt (issue: the
+pull-request path) with the demo that it is held against; and how few lines sessions print."""
 
 from __future__ import annotations
 
@@ -6,34 +7,140 @@ import contextlib
 import json
 import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from examples.conversations import from_log
+from examples.http_judge.service import Judge
 from examples.probes import shop
 from examples.probes.judges import PLANTED
 from examples.small_judge.replay import RESULTS, outcomes
+from pytest_jrh.__main__ import main
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.swap import SWAP
-from tests.plugin.recorded import run_pytest
+from tests.plugin.recorded import Done, run_pytest
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden/__snapshots__/test_sessions"
+DEMO = "inputs/configs/refund_agent.yml"
+CHANGED = "examples/prompt_change/refund_agent.yml"
+BASELINE = "inputs/baselines/refund_agent.json"
+NEEDED = (
+    DEMO,
+    CHANGED,
+    BASELINE,
+    "inputs/cassettes/refund_agent",
+    "examples/prompt_change/cassettes",
+)
+pytestmark = pytest.mark.skipif(
+    not all((ROOT / name).exists() for name in NEEDED),
+    reason="the demo is not recorded: make record-demo",
+)
+
+
+def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
+    markdown = (GOLDEN / "prompt_change.summary.txt").read_text("utf-8")
+    shown = unfolded(markdown)
+    words = [word for word in shown.split() if re.search(r"\w", word)]
+    assert len(words) <= 220, shown
+    title = "## ❌ FAIL: the new prompt misses 6 of 25 violations that it found before\n"
+    assert shown.startswith(title)
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("demo", 35), ("prompt_change", 45), ("merge", 20), ("conversations", 21)],
+)
+def test_a_session_prints_few_lines(name: str, limit: int) -> None:
+    assert len((GOLDEN / f"{name}.printed.txt").read_text("utf-8").splitlines()) <= limit
+
+
+def unfolded(markdown: str) -> str:
+    """What of a report is seen at first: of its folds the summaries alone."""
+    shown, depth = [], 0
+    for part in re.split(r"(<details(?: open)?>|</details>|</summary>)", markdown):
+        if part.startswith("<details"):
+            depth += 1
+            is_summary = depth == 1
+        elif part == "</details>":
+            depth -= 1
+        elif part == "</summary>":
+            is_summary = False
+        elif not depth or is_summary:
+            shown.append(part)
+    return " ".join(shown)
+
+
+# What a version or a machine decides is left out of the documents.
+_OF_THE_MACHINE = ("platform", "rootdir", "plugins", "SKIPPED", "0 calls", "=")
+
+
+def without_machine(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """The demo, replayed as the first page says, and its folder."""
+    folder = tmp_path_factory.mktemp("demo")
+    for name in ("inputs", "examples/answers"):
+        shutil.copytree(ROOT / name, folder / name)
+    configs = (DEMO, "inputs/configs/refund_agent_ordinal.yml", "examples/answers/answers.yml")
+    options = [f"--jrh-config={config}" for config in configs]
+    return folder, run_pytest(folder, *options, "-ra", env={"COLUMNS": "80"})
+
+
+def test_the_first_page_shows_what_the_demo_prints(demo: tuple[Path, Done]) -> None:
+    _, done = demo
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    start = (ROOT / "docs/index.md").read_text("utf-8").split("```")[1].splitlines()[1:]
+    assert without_machine(start) == without_machine(done.lines)
+
+
+def test_the_readme_shows_what_the_gate_says(tmp_path: Path) -> None:
+    for name in ("inputs", "examples/prompt_change"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    done = run_pytest(tmp_path, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+    readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
+    shown = readme.split("```text\n")[1].split("```")[0]
+    assert "FAIL  the new prompt misses 6 of 25 violations that it found before" in shown
+    assert shown in "\n".join(done.lines)
+
+
+def test_the_config_differs_from_the_demos_in_its_prompt_and_its_folders_alone() -> None:
+    import yaml
+
+    demo, changed = (yaml.safe_load((ROOT / name).read_text("utf-8")) for name in (DEMO, CHANGED))
+    del changed["judge"]["prompt_path"]
+    del changed["recording"]["dir"]
+    assert changed == demo
+
+
+def test_the_committed_baseline_is_what_an_update_writes(
+    demo: tuple[Path, Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = demo
+    committed = (folder / BASELINE).read_bytes()
+    (folder / BASELINE).unlink()
+    monkeypatch.chdir(folder)
+    options = [f"--jrh-config={DEMO}", f"--jrh-baseline={BASELINE}", "--jrh-update-baseline"]
+    assert main(["merge", *options, "outputs"]) == 0
+    assert (folder / BASELINE).read_bytes() == committed
+
+
 HTTP = "examples/http_judge"
 SMALL = "examples/small_judge"
 ANSWERS = "examples/answers"
 LABELLED = "labels      25 by people (authors)\n"
-NEEDED = {".csv", ".json", ".md", ".yaml", ".yml"}
+OF_A_SESSION = {".csv", ".json", ".md", ".yaml", ".yml"}
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project_of_judges(tmp_path: Path) -> Path:
     """What the judges' examples need: neither the log nor the demo's recordings."""
     for name in (HTTP, SMALL):
         shutil.copytree(ROOT / name, tmp_path / name)
@@ -44,40 +151,30 @@ def project(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def serving(project: Path) -> Iterator[int]:
-    """The example's service, started as its README says, on the port that is given."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "examples.http_judge.service", str(port)]
-    with subprocess.Popen(command, cwd=project) as service:
-        try:
-            deadline = time.monotonic() + 20
-            while service.poll() is None and time.monotonic() < deadline:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                    break
-                time.sleep(0.05)
-            yield port
-        finally:
-            service.kill()
+def serving() -> Iterator[int]:
+    """The example's service, on the port that is given."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Judge) as service:
+        threading.Thread(target=service.serve_forever).start()
+        yield service.server_port
+        service.shutdown()
 
 
-def test_the_service_is_asked_anew_as_its_readme_says(project: Path) -> None:
-    judges = project / HTTP / "judges.py"
-    with serving(project) as port:
+def test_the_service_is_asked_anew_as_its_readme_says(project_of_judges: Path) -> None:
+    judges = project_of_judges / HTTP / "judges.py"
+    with serving() as port:
         judges.write_text(judges.read_text("utf-8").replace("8799", str(port)), "utf-8")
-        done = run_pytest(
-            project, f"--jrh-config={HTTP}/refund_agent.yml", "--tb=no", "--jrh-record-mode=all"
-        )
+        options = (f"--jrh-config={HTTP}/refund_agent.yml", "--tb=no", "--jrh-record-mode=all")
+        done = run_pytest(project_of_judges, *options)
     assert "17 passed, 3 xfailed" in done.lines[-1], done.stdout
     assert any("  19 calls, " in line for line in done.lines), done.stdout
 
 
 def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_than_chance(
-    project: Path,
+    project_of_judges: Path,
 ) -> None:
-    done = run_pytest(project, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no")
+    done = run_pytest(project_of_judges, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    assert outcomes(project / RESULTS) == {"agree": 32, "disagree": 22}
+    assert outcomes(project_of_judges / RESULTS) == {"agree": 32, "disagree": 22}
     assert "also unclear: the judge is not shown to be better than chance" in "\n".join(done.lines)
     assert any("  0 calls, " in line for line in done.lines)
 
@@ -113,8 +210,8 @@ def test_answers_and_those_that_were_made_of_them_replay(tmp_path: Path) -> None
 
 
 def test_the_recordings_of_answers_are_small_and_have_no_label() -> None:
-    # What a session needs of them; the server's texts are for who records.
-    needed = [path for path in (ROOT / ANSWERS).rglob("*") if path.suffix in NEEDED]
+    # The server's texts are for who records.
+    needed = [path for path in (ROOT / ANSWERS).rglob("*") if path.suffix in OF_A_SESSION]
     size = sum(path.stat().st_size for path in needed if path.stem not in ("README", "script"))
     assert size <= 150_000
     cassettes = [path.read_text("utf-8") for path in needed if path.name == "cassette.yaml"]

@@ -31,25 +31,17 @@ def shell(
     folder: Path, script: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a script as a user would type it, line by line, stopping at the first that fails."""
-    inherited = {
+    kept = {
         name: value
         for name, value in os.environ.items()
         if name not in KEYS and not name.startswith("GIT_")
     }
-    environment = {
-        **inherited,
-        "PATH": os.pathsep.join(
-            [str(commands(folder)), str(Path(sys.executable).parent), os.environ["PATH"]]
-        ),
-        "HOME": str(folder),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        **(env or {}),
-    }
-    command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", script]
+    path = (str(commands(folder)), str(Path(sys.executable).parent), os.environ["PATH"])
+    ours = {"PATH": os.pathsep.join(path), "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
     return subprocess.run(
-        command,
+        ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", script],
         cwd=folder,
-        env=environment,
+        env={**kept, **ours, **(env or {})},
         capture_output=True,
         text=True,
         check=False,

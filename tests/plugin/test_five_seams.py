@@ -1,7 +1,7 @@
 """One prompt through every seam gives the same verdicts, and so the same table.
 
-The seams are the kinds of judges, `complete` in a function, a grader of Inspect that asks a model,
-and the hook that supplies a judge.
+The seams are the kinds of judges, `complete` in a function, and a grader of Inspect that asks a
+model; a judge that the hook supplies is one of own code.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.results import ShownTurns
-from tests.plugin.own_judges import RECORD, Judged, words
-from tests.plugin.recorded import Recorded, run_pytest
+from tests.plugin.recorded import RECORD, Judged, Recorded, run_pytest, words
 from tests.support.fork_server import LOCAL, cuts_network, offline
 from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, Request
@@ -24,7 +23,7 @@ PROMPT = "Rubric:\n{{ rubric }}\n\n<transcript>\n{{ transcript }}\n</transcript>
 JUDGES = """
 import httpx
 from inspect_ai.model import ModelAPI, ModelOutput, modelapi
-from inspect_ai.scorer import Score, Scorer, accuracy, model_graded_qa, scorer
+from inspect_ai.scorer import Scorer, accuracy, model_graded_qa, scorer
 from pydantic import BaseModel
 
 URL = {url!r}
@@ -54,15 +53,6 @@ def asking(case):
     return int(ask(prompt(case)))
 
 
-@scorer(metrics=[accuracy()])
-def scoring() -> Scorer:
-    async def score(state, target) -> Score:
-        text = "\\n".join(message.text for message in state.messages)
-        return Score(value=ask(f"Rubric:\\n{{target.text}}\\n\\n{{text}}"))
-
-    return score
-
-
 # Inspect's own provider of OpenAI wants a newer openai than litellm takes.
 @modelapi(name="loopback")
 class Loopback(ModelAPI):
@@ -75,24 +65,13 @@ class Loopback(ModelAPI):
 def graded() -> Scorer:
     return model_graded_qa(include_history=True)
 """
-HOOK = """
-import importlib.util
-
-spec = importlib.util.spec_from_file_location("judges", "inputs/configs/judges.py")
-judges = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(judges)
-
-
-def pytest_jrh_judge(config, suite):
-    return judges.asking
-"""
 EXPECTED = [
     ("agent_perturbation run-1", 1),
     ("agent_perturbation run-2", 0),
     ("agent_positives run-1", 0),
     ("agent_positives run-2", 0),
 ]
-SEAMS = ["prompt", "complete", "python", "inspect", "graded"]
+SEAMS = ["prompt", "complete", "python", "graded"]
 
 
 def lenient(request: Request) -> Any:
@@ -110,15 +89,14 @@ def suite(recorded: Recorded) -> SuiteFiles:
     return recorded.tiny
 
 
-def configure(suite: SuiteFiles, url: str, *, by_hook: bool) -> None:
-    folder, model, scores = suite.config.parent, "openai/judge", {"0": 0, "1": 1}
+def configure(suite: SuiteFiles, url: str) -> None:
+    folder, model = suite.config.parent, "openai/judge"
     (folder / "judges.py").write_text(JUDGES.format(url=url), encoding="utf-8")
     (folder / "prompt.md").write_text(PROMPT, encoding="utf-8")
     judges: list[dict[str, Any]] = [
         {"name": "prompt", "model": model, "prompt_path": "prompt.md", "api_base": url},
         {"name": "complete", "python": "judges.py:completing", "model": model, "api_base": url},
         {"name": "python", "python": "judges.py:asking"},
-        {"name": "inspect", "inspect_scorer": "judges.py@scoring", "score_map": scores},
         {
             "name": "graded",
             "inspect_scorer": "judges.py@graded",
@@ -126,10 +104,7 @@ def configure(suite: SuiteFiles, url: str, *, by_hook: bool) -> None:
             "api_base": url,
         },
     ]
-    if by_hook:
-        (suite.folder / "conftest.py").write_text(HOOK, encoding="utf-8")
-    else:
-        Judged(suite).panel(judges)
+    Judged(suite).panel(judges)
 
 
 def given(suite: SuiteFiles) -> dict[str, list[tuple[str, int]]]:
@@ -151,21 +126,18 @@ def tables(suite: SuiteFiles) -> list[Any]:
 
 
 @pytest.mark.skipif(not cuts_network(), reason="`unshare -rn` cannot cut the network here")
-@pytest.mark.parametrize("seams", [SEAMS, [""]], ids=["panel", "hook"])
-def test_one_prompt_through_every_seam_gives_the_same_verdicts(
-    suite: SuiteFiles, seams: list[str]
-) -> None:
+def test_one_prompt_through_every_seam_gives_the_same_verdicts(suite: SuiteFiles) -> None:
     chosen = ("-k", "run-1 or run-2")
     with ModelServer(lenient) as server:
-        configure(suite, server.base_url, by_hook=seams == [""])
+        configure(suite, server.base_url)
         env = {"OPENAI_API_KEY": "sk-loopback-0123456789"}
         first = run_pytest(suite.folder, suite.option, RECORD, *chosen, env=env)
-        assert f"{4 * len(seams)} calls" in words(first), first.stdout
-    assert given(suite) == dict.fromkeys(seams, EXPECTED)
+        assert f"{4 * len(SEAMS)} calls" in words(first), first.stdout
+    assert given(suite) == dict.fromkeys(SEAMS, EXPECTED)
     [table, *others] = tables(suite)
-    assert others == [table] * (len(seams) - 1)
+    assert others == [table] * (len(SEAMS) - 1)
     workers = ("-n", "2", *LOCAL)
     again = run_pytest(suite.folder, suite.option, *chosen, *workers, interpreter=offline())
     assert " 0 calls, " in words(again), again.stdout
-    assert given(suite) == dict.fromkeys(seams, EXPECTED)
-    assert tables(suite) == [table] * len(seams)
+    assert given(suite) == dict.fromkeys(SEAMS, EXPECTED)
+    assert tables(suite) == [table] * len(SEAMS)

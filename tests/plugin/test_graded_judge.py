@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugin.recorded import LABELLED, write_labelled
 from tests.support.ledgers import results_in
 
-CONFIG = """\
-suite: {log: runs.jsonl, rubrics: rubrics.yml}
-cases: {kinds: [labels]}
-labels: {path: labels.csv}
-judge: {python: judges.py:graded, threshold: 0.5}
-"""
+CONFIG = f"{LABELLED}judge: {{python: judges.py:graded, threshold: 0.5}}\n"
 JUDGE = """\
 def graded(case):
     return float(case.messages[-1]["content"].split()[0]), "As it says."
@@ -31,23 +27,16 @@ def graded() -> Scorer:
 
     return score
 """
-SAID = {"a": "0.9", "b": "0.55", "c": "0.1", "d": "0.52", "e": "1.5"}
-LABELS = "run_id,label\na,violated\nb,violated\nc,satisfied\nd,satisfied\ne,satisfied\n"
+# What is said of each run, and its label.
+RUNS = {"a": ("0.9", 1), "b": ("0.55", 1), "c": ("0.1", 0), "d": ("0.52", 0), "e": ("1.5", 0)}
 OPTIONS = ("--jrh-config=desk.yml", "--jrh-baseline=base.json")
 
 
 @pytest.fixture
 def folder(pytester: pytest.Pytester) -> Path:
     """A suite of five labelled runs, whose judge reads the first word of the answer."""
-    runs = ""
-    for run, said in SAID.items():
-        turns = [("user", "How sure?"), ("assistant", f"{said} it is.")]
-        messages = [{"role": role, "content": content} for role, content in turns]
-        runs += json.dumps({"id": run, "messages": messages}) + "\n"
-    rubrics = "- {id: sure, instructions: The assistant is not sure.}\n"
-    files = {"runs.jsonl": runs, "rubrics.yml": rubrics, "labels.csv": LABELS}
-    for name, text in {**files, "desk.yml": CONFIG, "judges.py": JUDGE}.items():
-        (pytester.path / name).write_text(text, encoding="utf-8")
+    write_labelled(pytester.path, RUNS, JUDGE)
+    (pytester.path / "desk.yml").write_text(CONFIG, encoding="utf-8")
     return pytester.path
 
 

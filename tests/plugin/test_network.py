@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from tests.plugin.own_judges import ONE, MakeJudged, summary
-from tests.plugin.recorded import run_pytest
+from tests.plugin.recorded import ONE, MakeJudged, run_pytest, summary
 from tests.support.judge_service import JudgeService
 
 

@@ -6,12 +6,11 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_jrh.__main__ import main
-from tests.plugin.recorded import run_pytest
+from tests.plugin.recorded import json_lines, run_pytest
 from tests.support.label_session import labelling_session, let_in
 
 ROOT = Path(__file__).parents[2]
@@ -44,22 +43,16 @@ def project(ran: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def test_a_part_of_the_cases_leaves_the_same_bytes(project: Path) -> None:
+def test_a_merge_and_a_part_of_the_cases_leave_the_same_bytes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = (project / FILE).read_bytes()
     assert len(before.splitlines()) == 2
-    run_pytest(project, CONFIG, "-k", "honest_about_actions")
-    assert (project / FILE).read_bytes() == before
-
-
-def test_a_merge_leaves_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (project / FILE).read_bytes()
     (project / "outputs").rename(project / "shard")
     monkeypatch.chdir(project)
     assert main(["merge", CONFIG, "shard"]) == 0
+    assert (project / FILE).read_bytes() == before
+    run_pytest(project, CONFIG, "-k", "honest_about_actions")
     assert (project / FILE).read_bytes() == before
 
 
@@ -67,15 +60,13 @@ def label(project: Path, *, wrong: int = 0) -> None:
     """Label 28 made cases and both rejected ones blind, as a person who contradicts the suite's
     label of the first `wrong` made ones, and the verifier about all that it rejected."""
     folder = project / f"outputs/{NAME}"
-    made = records(folder / "agent_perturbations.jsonl")[:28]
-    told = [
-        (record["case_digest"], record["expected"] ^ (number < wrong))
-        for number, record in enumerate(made)
-    ]
-    told += [(record["case_digest"], record["expected"]) for record in records(project / FILE)]
+    made = json_lines(folder / "agent_perturbations.jsonl")[:28]
+    said = [record["expected"] ^ (number < wrong) for number, record in enumerate(made)]
+    rejected = json_lines(project / FILE)
+    said += [record["expected"] for record in rejected]
     lines = [
-        {"case_digest": digest, "reviewer": "ann", "label": said, "blind": True}
-        for digest, said in told
+        {"case_digest": record["case_digest"], "reviewer": "ann", "label": label, "blind": True}
+        for record, label in zip([*made, *rejected], said, strict=True)
     ]
     (folder / "review").mkdir()
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
@@ -86,30 +77,17 @@ def test_every_report_of_a_frozen_suite_holds_judge_and_verifier_against_people(
     project: Path,
 ) -> None:
     label(project, wrong=3)
-    done = run_pytest(
-        project,
-        CONFIG,
-        "--jrh-frozen",
-        "-v",
-        "--jrh-report=r.html",
-        "--jrh-report=r.md",
-        "--junitxml=r.xml",
-    )
+    reports = ("--jrh-report=r.html", "--jrh-report=r.md")
+    done = run_pytest(project, CONFIG, "--jrh-frozen", "-v", *reports)
     assert done.code == pytest.ExitCode.OK, done.stdout
     terminal = " ".join(done.lines)
-    [shown] = re.findall(
-        r"Against people \(\d+ blind labels\): accuracy [\d.]+% \([\d.]+-", terminal
-    )
+    figure = r"Against people \(\d+ blind labels\): accuracy [\d.]+% \([\d.]+-"
+    [shown] = re.findall(figure, terminal)
     confirmed = "The verifier confirmed wrong labels in 3 of "
     rejected = "The verifier rejected right labels in 2 of 2 cases that people labelled blind"
-    texts = {
-        "terminal": terminal,
-        "markdown": (project / "r.md").read_text("utf-8"),
-        "page": (project / "r.html").read_text("utf-8"),
-    }
-    for name, text in texts.items():
-        for part in (shown, confirmed, rejected):
-            assert part in text.replace("\\", "").replace("%25", "%"), (name, part)
+    markdown, page = ((project / f"r.{form}").read_text("utf-8") for form in ("md", "html"))
+    for text in (terminal, markdown.replace("\\", ""), page.replace("%25", "%")):
+        assert {part for part in (shown, confirmed, rejected) if part not in text} == set()
 
 
 def test_rejected_cases_that_cannot_be_read_stop_a_session_with_labels(project: Path) -> None:
@@ -138,6 +116,6 @@ def test_a_frozen_suite_is_labelled_without_recordings_rejected_cases_included(
     assert process.returncode == pytest.ExitCode.TESTS_FAILED
     assert "54 errors" in said
     assert "Traceback" not in said
-    labels = records(outputs / "review" / "labels.jsonl")
+    labels = json_lines(outputs / "review" / "labels.jsonl")
     # What had no label then is noted as such.
     assert [bool(label.get("withdrawn")) for label in labels] == [False] * 25 + [True] * 31

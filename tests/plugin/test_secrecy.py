@@ -1,16 +1,26 @@
-"""What pytest shows of our own mistakes holds no secret, in whichever process they are made."""
+"""What pytest shows of our own mistakes and of what judges print, and what an honest judge of own
+code sends, gets and says, holds no secret; nor does a call of a case (docs/more_tests.md)."""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+import zlib
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.plugin.own_judges import RECORD, MakeJudged
-from tests.plugin.recorded import run_pytest
+from pytest_jrh.reports.case_facts import no_verdict_text
+from tests.e2e.bench import Bench
+from tests.plugin.recorded import ONE, RECORD, Judged, MakeJudged, run_pytest, summary
 from tests.support.fork_server import python
-from tests.support.suites import write_suite
+from tests.support.judge_service import JudgeService
+from tests.support.made_cases import calling, case_from, given, turn, undone
+from tests.support.model_server import ModelServer, Obedient, Request, override
+from tests.support.suites import run, write_suite
 
 KEY = "sk-proj-" + "Zq7" * 20 + "END"
 PIECE = KEY[8:20]
@@ -32,9 +42,6 @@ from pytest_jrh.plugin.session import SuiteSession
 
 def start(self, specs):
     secret = self.redactor.secrets[0]
-    return fail_with(secret)
-
-def fail_with(secret):
     raise RuntimeError("held by " + secret)
 
 SuiteSession.start = start
@@ -44,12 +51,16 @@ from pytest_jrh.engine.suite import ReadySuite
 
 def specs(self):
     import os
-    return fail_with(os.environ["OPENAI_API_KEY"])
-
-def fail_with(secret):
+    secret = os.environ["OPENAI_API_KEY"]
     raise RuntimeError("held by " + secret)
 
 ReadySuite.specs = specs
+"""
+_BROKEN_PLUGIN = """
+import os
+
+def pytest_runtestloop():
+    raise RuntimeError("held by " + os.environ["OPENAI_API_KEY"])
 """
 
 
@@ -61,98 +72,63 @@ def option(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize(
     ("broken", "processes"),
-    [(_BROKEN_RESULT, ("-n1",)), (_BROKEN_START, ()), (_BROKEN_COLLECTION, ())],
+    [
+        (_BROKEN_RESULT, ("-n1",)),
+        (_BROKEN_START, ()),
+        (_BROKEN_COLLECTION, ()),
+        (_BROKEN_PLUGIN, ()),
+    ],
+    ids=["result", "start", "collection", "another plugin"],
 )
-def test_a_mistake_of_ours_shows_no_secret(
+def test_a_mistake_of_ours_or_of_another_plugin_shows_no_secret(
     pytester: pytest.Pytester, option: str, broken: str, processes: tuple[str, ...]
 ) -> None:
     pytester.makeconftest(broken)
-    result = pytester.run(
-        *python(),
-        "-m",
-        "pytest",
-        option,
-        "--showlocals",
-        "-rA",
-        "--junitxml=results.xml",
-        *processes,
-    )
+    more = ("--showlocals", "-rA", "--junitxml=results.xml", *processes)
+    result = pytester.run(*python(), "-m", "pytest", option, *more)
     assert result.ret != 0
     report = pytester.path / "results.xml"
-    shown = (
-        str(result.stdout)
-        + str(result.stderr)
-        + (report.read_text(encoding="utf-8") if report.exists() else "")
-    )
+    shown = f"{result.stdout}{result.stderr}"
+    if report.exists():
+        shown += report.read_text(encoding="utf-8")
     assert "held by [REDACTED]" in shown
     assert PIECE not in shown
-
-
-def test_no_secret_is_in_a_mistake_of_another_plugin(
-    pytester: pytest.Pytester, option: str
-) -> None:
-    pytester.makeconftest(
-        """
-        import os
-
-        def pytest_runtestloop():
-            raise RuntimeError("held by " + os.environ["OPENAI_API_KEY"])
-        """
-    )
-    result = pytester.run(*python(), "-m", "pytest", option)
-    shown = str(result.stdout) + str(result.stderr)
-    assert "held by [REDACTED]" in shown
 
 
 _SPEAKING = """
 import logging, os, sys, warnings
 
 
-def speak(who):
+def judge(case):
     key = os.environ["OPENAI_API_KEY"]
-    print(who, "printed", key)
-    print(who, "complained", key, file=sys.stderr)
-    os.write(1, f"{who} wrote {key}\\n".encode())
-    warnings.warn(f"{who} warned", stacklevel=1)
+    print("judge printed", key)
+    print("judge complained", key, file=sys.stderr)
+    os.write(1, f"judge wrote {key}\\n".encode())
+    warnings.warn("judge warned", stacklevel=1)
     try:
         raise ValueError(key)
     except ValueError:
         logging.getLogger("own").exception("no answer", stack_info=True)
-
-
-def judge(case):
-    speak("judge")
     return 0
 """
 
 
-@pytest.mark.parametrize(
-    ("named", "workers"), [(True, []), (False, ["-n", "2"])], ids=["named", "discovered -n 2"]
-)
 def test_what_a_judge_prints_and_logs_is_shown_without_secrets(
-    judged: MakeJudged,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: list[str],
-    named: bool,
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A case is waited for before its item begins, and so before pytest captures for it."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    made = judged(_SPEAKING)
-    suite = made.suite.option if named else str(made.suite.config)
-    logs = ["--log-cli-level=INFO", "--log-file=all.log"] if named else []
-    arguments = (suite, RECORD, "-rP", "-k", "positives and run-1", *logs, *workers)
+    logs = ("--log-cli-level=INFO", "--log-file=all.log")
+    arguments = (judged(_SPEAKING).suite.option, RECORD, "-rP", "-k", "positives and run-1", *logs)
     done = run_pytest(pytester.path, *arguments)
-    assert PIECE not in done.stdout + done.stderr
+    log = (pytester.path / "all.log").read_text(encoding="utf-8")
+    assert PIECE not in done.stdout + done.stderr + log
     summary_of_warnings = done.stdout.partition("= warnings summary =")[2]
     assert "UserWarning: judge warned" in summary_of_warnings
     for line in ("printed", "complained", "wrote"):
         assert f"judge {line} [REDACTED]" in done.lines
-    if named:
-        log = (pytester.path / "all.log").read_text(encoding="utf-8")
-        assert PIECE not in log
-        for text in (done.stdout, log):
-            assert "ValueError: [REDACTED]" in text
+    for text in (done.stdout, log):
+        assert "ValueError: [REDACTED]" in text
 
 
 _OF_ITS_CASE = """
@@ -193,8 +169,10 @@ def test_what_code_prints_stands_in_its_own_case_without_keys(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     made = judged(_OF_ITS_CASE)
+    # A suite that is found among other tests is as one that is named.
+    suite = str(made.suite.config) if "-n2" in options else made.suite.option
     junit = ("--junitxml=results.xml", "-o", "junit_logging=all")
-    arguments = (made.suite.option, "-k", "positives and not run-3", "-rA", *junit, *options)
+    arguments = (suite, "-k", "positives and not run-3", "-rA", *junit, *options)
     done = run_pytest(pytester.path, *arguments)
     report = (pytester.path / "results.xml").read_text("utf-8")
     assert PIECE not in done.stdout + done.stderr + report
@@ -215,3 +193,192 @@ def test_what_a_module_raises_that_cannot_be_imported_is_shown_without_secrets(
     done = run_pytest(pytester.path, made.suite.option)
     assert "ValueError: no more [REDACTED]" in done.stdout + done.stderr
     assert KEY[:8] not in done.stdout + done.stderr
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pytest
+
+    from tests.plugin.recorded import Recorded
+
+OWN_KEY = "sk-Honest/77+key==0123456789"
+HEADER = "of-a-File-0123456789abcdef"
+TOKEN = "tok_9f8e7d6c5b4a3210"
+LATE = "plain-words-0123456789"
+ASKING = """
+import base64, json, logging, os
+import httpx, requests
+from pathlib import Path
+
+URL = {url!r}
+
+
+def ask(client, case):
+    key = os.environ["JUDGE_API_KEY"]
+    late = os.environ["LATE_API_KEY"] = "-".join(["plain", "words", "0123456789"])
+    got = client.post(URL + "/token", data={{"client_secret": key}}).json()
+    basic = base64.b64encode(("me:" + key).encode()).decode()
+    headers = {{
+        "Authorization": "Basic " + basic,
+        "X-Api-Key": Path(__file__).with_name("key.txt").read_text(),
+    }}
+    asked = {{
+        "transcript": case.transcript,
+        "login": {{"password": key, "user": "me", "late": late}},
+        "nested": json.dumps({{"Authorization": "Bearer " + got["access_token"], "key": key}}),
+    }}
+    answer = client.post(URL + "/judge", params={{"api_key": key}}, headers=headers, json=asked)
+    logging.getLogger("own").warning("logged %s", answer.text)
+    print(answer.text, late)
+    return answer
+
+
+def judging(case):
+    answer = ask(requests, case)
+    said = [answer.text, str(answer.url), os.environ["LATE_API_KEY"]]
+    return answer.json()["score"], json.dumps(said)
+
+
+def failing(case):
+    answer = ask(httpx, case)
+    raise RuntimeError(f"{{answer.url}} {{answer.text}}")
+"""
+
+
+def forms(secret: str) -> set[str]:
+    raw = secret.encode()
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        quote(secret, safe=""),
+        quote(secret),
+        base64.b64encode(raw).decode().rstrip("=")[:-1],
+        base64.urlsafe_b64encode(raw).decode().rstrip("=")[:-1],
+        # The letters that are the secret's alone, behind `me:`.
+        base64.b64encode(b"me:" + raw).decode()[4 : 4 + 8 * len(raw) // 6],
+    }
+
+
+def reply(path: str, _body: str) -> tuple[int, Mapping[str, str], bytes]:
+    if path == "/token":
+        return 200, {}, json.dumps({"access_token": TOKEN, "expires_in": 5}).encode()
+    echo = " ".join(form for secret in (OWN_KEY, HEADER) for form in sorted(forms(secret)))
+    return 200, {}, json.dumps({"score": 1, "echo": echo}).encode()
+
+
+def texts_of(folder: Path, given: set[Path]) -> dict[str, bytes]:
+    texts: dict[str, bytes] = {}
+    for path in sorted(set(folder.rglob("*")) - given):
+        if not path.is_file():
+            continue
+        name, content = path.relative_to(folder).as_posix(), path.read_bytes()
+        texts[name] = content
+        if path.suffix == ".html":
+            blocks = re.findall(r">([A-Za-z0-9+/=\s]{80,})<", content.decode())
+            for number, block in enumerate(blocks):
+                texts[f"{name}:{number}"] = zlib.decompress(base64.b64decode(block))
+    return texts
+
+
+def leaks(texts: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for secret in (OWN_KEY, HEADER, TOKEN, LATE):
+        for form in forms(secret):
+            found += ((secret, name) for name, text in texts.items() if form.encode() in text)
+    return found
+
+
+def test_what_judges_send_get_and_say_is_kept_without_keys(
+    recorded: Recorded, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", OWN_KEY)
+    judged = Judged(recorded.tiny)
+    judged.panel({"name": name, "python": f"judges.py:{name}"} for name in ("judging", "failing"))
+    judged.suite.config.with_name("key.txt").write_text(HEADER, encoding="utf-8")
+    arguments = (
+        judged.suite.option,
+        *("-rA", "--junitxml=results.xml", "--log-file=all.log", "--log-level=DEBUG"),
+        *("-o", "junit_logging=all", "--jrh-report=report.html", "--jrh-report=summary.md"),
+        *ONE,
+    )
+    with JudgeService(reply=reply) as service:
+        judged.write(ASKING.format(url=service.url.removesuffix("/judge")))
+        given = {path for path in pytester.path.rglob("*") if path.is_file()}
+        done = run_pytest(pytester.path, *arguments, RECORD)
+        assert summary(done) == "1 passed, 14 deselected, 1 error", done.stdout
+        assert any(HEADER in asked.get("x-api-key", "") for asked in service.headers)
+        assert any(LATE in asked for asked in service.asked)
+    outputs = {"stdout": done.stdout.encode(), "stderr": done.stderr.encode()}
+    assert leaks({**texts_of(pytester.path, given), **outputs}) == []
+    assert "[REDACTED]" in done.stdout
+    # Where the keys are others, as on a machine that has none of them.
+    monkeypatch.setenv("JUDGE_API_KEY", "n0thing-of-that-1")
+    monkeypatch.setenv("LATE_API_KEY", "")
+    first = Bench(judged.suite, judged.suite.cassettes).replay().results[0]
+    assert (first.outcome, first.spending.all.calls) == ("agree", 0), no_verdict_text(first.why)
+
+
+SECRET = "tok-9fK2mQ7xR4vT8wZ1-LIVE"
+RUN = (
+    turn(0, "user", "Order 17 came broken. I want my money back."),
+    calling(1, "Let me see who you are.", "c1", "verify", name=f"Ada {SECRET}"),
+    given(2, "known", "c1", "verify"),
+    calling(3, "", "c2", "refund", order=17, key=SECRET, amount=56.5),
+    given(4, '{"refunded": 56.5}', "c2", "refund"),
+    turn(5, "assistant", f"I have refunded 56.50 by {SECRET}."),
+)
+WHY = {"goal": SECRET, "rationale": f"Why {SECRET}."}
+STEPS = [
+    {"kind": "omit", "message_index": 1, "call": "c1", **WHY},
+    {"kind": "call", "message_index": 3, "call": "c2", **WHY},
+]
+VERDICT = {"rationale": SECRET, "verdict": "FAIL", "contradiction": "", "contradicts_itself": False}
+
+
+def edit(request: Request) -> dict[str, Any]:
+    """The editor: of words, or of a call with its result."""
+    if "arguments" not in request.fields:
+        return {"new_content": f"I have refunded 96.50 by {SECRET}.", "reason": SECRET}
+    return {
+        "words": SECRET,
+        "arguments": json.dumps({"order": 17, "key": f"{SECRET}2", "amount": 96.5}),
+        "result": '{"refunded": 96.5}',
+        "result_is_error": False,
+        "reason": "Refunds 40.00 too much.",
+    }
+
+
+def test_a_secret_in_a_call_is_in_no_file_and_the_case_stays_usable(
+    pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_API_TOKEN", SECRET)
+    server.answer = override(
+        Obedient(),
+        planner={"thesis": SECRET, "steps": STEPS},
+        editor=edit,
+        verifier=VERDICT,
+        judge={"reasoning": f"All is well in [1]: {SECRET}.", "score": 0},
+    )
+    files = write_suite(
+        pytester.path,
+        runs=[run(1, messages=RUN)],
+        tests=("agent_perturbation",),
+        overrides={"test_agent_perturbation_config": {"edits": "acts"}},
+    )
+    reports = ("--jrh-report=report.html", "--jrh-report=summary.md", "--junitxml=junit.xml")
+    for mode in ("--jrh-record-mode=once", "--jrh-frozen"):
+        done = pytester.runpytest_inprocess(files.option, "-vv", mode, *reports)
+        done.assert_outcomes(failed=1)
+        assert SECRET not in done.stdout.str() + done.stderr.str()
+        holders = []
+        for path in files.folder.rglob("*"):
+            if path.is_file() and path.suffix != ".eval" and SECRET.encode() in path.read_bytes():
+                holders.append(path.relative_to(files.folder).as_posix())
+        assert holders == []
+    (line,) = (files.negatives / "agent_perturbations.jsonl").read_bytes().splitlines()
+    case = case_from(line)
+    assert not case.altered
+    assert [edited.kind for edited in case.outcome.edits] == ["omit", "call", "say"]
+    assert undone(case.messages, case.outcome.edits) == case.run.messages

@@ -1,26 +1,167 @@
-"""What has become of made cases since: decisions on the disk count in every run, with and without
-the page; a frozen suite judges a reworded rubric with its new text, and says that the labels stand
-for the old one."""
+"""When the page of a review opens, what the terminal says of it, and Ctrl-C while it is open; and
+what has become of made cases since: decisions on the disk count in every run, a frozen suite judges
+a reworded rubric with its new text, and says that the labels stand for the old one."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_jrh.people.decisions import decisions_path
 from pytest_jrh.store.records import case_digest, record_line
-from tests.plugin.recorded import Done, run_pytest
+from tests.plugin.recorded import PERTURBATION, Done, Recorded, environment, judges, run_pytest
+from tests.plugin.test_probes import PROBE, write_probed
+from tests.plugin.test_stopping import PATIENCE, interrupt, read_until
+from tests.support.fork_server import python
+from tests.support.label_session import entered, labelling_session, news
 from tests.support.ledgers import results_in
 from tests.support.made_cases import case_from
 from tests.support.model_server import ModelServer, Request
 from tests.support.page_reader import Page, bodies, session_data
 from tests.support.reviews import decide, records
 from tests.support.suites import SuiteFiles, write_suite
+
+RECORDING = "--jrh-record-mode=once"
+HITL = {"admin": {"perturbation_config": {"use_HITL_process": True}}}
+
+
+@contextmanager
+def on_a_terminal(
+    suite: SuiteFiles, server: ModelServer, *arguments: str
+) -> Iterator[tuple[subprocess.Popen, int]]:
+    """A session that a person started on a terminal of its own.
+
+    The other end of it is given too.
+    """
+    ours, theirs = os.openpty()
+    command = [*python(), "-m", "pytest", suite.option, RECORDING, *arguments]
+    with subprocess.Popen(
+        command,
+        cwd=suite.folder,
+        env=environment({**server.environment, "TERM": "xterm"}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            if process.poll() is None:
+                process.kill()
+            os.close(ours)
+
+
+def shown(terminal: int, until: str = "") -> str:
+    """What is shown on the terminal until this text comes, or until the session ends."""
+    seen = ""
+    while not until or until not in seen:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # as Linux says that nobody is at the other end
+            break
+        seen += part.decode("utf-8", "replace")
+    assert until in seen, seen
+    return seen
+
+
+def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -> None:
+    # The probe's cases come before those that they are derived of.
+    suite = write_probed(
+        tmp_path,
+        tests=(PROBE, "agent_perturbation"),
+        evaluation={"judges": judges("strict", "kind"), "max_workers": 1},
+    )
+    begun = "def pytest_runtest_logstart(location):\n    open('begun', 'w').close()\n"
+    (tmp_path / "conftest.py").write_text(begun, encoding="utf-8")
+    command = (suite.option, RECORDING, "--jrh-review")
+    with (
+        ModelServer() as server,
+        labelling_session(tmp_path, *command, env=server.environment) as (process, url),
+        entered(url) as client,
+    ):
+        read_until(process, "the session goes on when you press Finish")
+        # With one place for work, all are made nevertheless: who waits for a person holds none.
+        server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
+        assert server.count("judge") == 0
+        # Nor has any item begun: no limit on its time counts while people look.
+        assert not (tmp_path / "begun").exists()
+        client.post("/finish", json={}).raise_for_status()
+        rest, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == pytest.ExitCode.OK
+        assert (server.count("judge"), server.peak_in_flight) == (12, 1)
+    # Each case once, though it has two judges and a probe.
+    assert "Reviewed by people: 3 undecided.\n" in rest
+
+
+def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stays(
+    recorded: Recorded,
+) -> None:
+    """`--lf --jrh-review` is what a red session says to do next."""
+    suite, folder = recorded.tiny, recorded.tiny.folder
+    report = suite.results / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("of the red session", "utf-8")
+    red = [f"inputs/configs/tiny.yml::{PERTURBATION}run-{number}[e1]" for number in (2, 4)]
+    failed = folder / ".pytest_cache/v/cache/lastfailed"
+    failed.parent.mkdir(parents=True)
+    failed.write_text(json.dumps(dict.fromkeys(red, True)), "utf-8")
+    with labelling_session(folder, suite.option, "--lf", "--jrh-review") as (process, url):
+        with entered(url) as client:
+            rows: dict[str, Any] = {}
+            for piece in news(client):
+                rows |= {row["run"]: row for row in piece["rows"]}
+                if len(rows) == 2 and rows["run-2"]["kind"] == "missed":
+                    break
+            # Those alone that were red: one is wrong, and one judge's recording is gone.
+            assert rows.keys() == {"run-2", "run-4"}
+            wrong = rows["run-2"]
+            voice = client.get(f"/cases/{wrong['key']}").json()["voices"][-1]
+            assert (voice["who"], voice["wrong"]) == ("judge", True)
+            decision = {"digest": wrong["digest"], "action": "rejected", "note": "no violation"}
+            client.post(f"/cases/{wrong['key']}/decision", json=decision).raise_for_status()
+            client.post("/finish", json={}).raise_for_status()
+        said, _ = process.communicate(timeout=PATIENCE)
+    # What is decided is obeyed at once.
+    assert "1 skipped, 6 deselected, 1 error" in said
+    assert report.read_text("utf-8") == "of the red session"
+
+
+def test_a_suite_that_asks_gets_the_page_on_a_terminal_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
+    with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
+        shown(terminal, "the session goes on when you press Finish")
+        server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
+        interrupt(process)
+        assert "Traceback" not in shown(terminal)
+        assert process.wait(PATIENCE) == pytest.ExitCode.INTERRUPTED
+        assert server.count("judge") == 0
+    assert not list(tmp_path.rglob(".spool*"))
+
+
+def test_no_page_where_ci_is_set_and_the_run_goes_on(
+    pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ini key takes what the option takes."""
+    monkeypatch.setenv("CI", "true")
+    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"], overrides=HITL)
+    pytester.makeini("[pytest]\njrh_review = blind\n")
+    result = pytester.runpytest_inprocess(suite.option, RECORDING, "-q")
+    result.assert_outcomes(passed=1)
+    said = [line for line in result.outlines if "page" in line]
+    assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
+
 
 NEW_TEXT = "I changed my mind, and say so kindly: ok-marker-satisfied"
 ANEW = "--jrh-judge-record-mode=new_episodes"
@@ -101,24 +242,14 @@ def test_decisions_are_obeyed(frozen: Frozen) -> None:
     assert "rejected in review: contradicts the tool" in frozen.said
     assert "Reviewed by people: 1 accepted, 1 edited, 1 rejected." in frozen.said
     assert [NEW_TEXT in request.text for request in frozen.asked].count(True) == 1
-    [table] = frozen.decided.results.glob("agent_perturbation_results_*.csv")
-    with table.open(encoding="utf-8", newline="") as file:
-        judged = {row["original_idx"]: row for row in csv.DictReader(file)}
-    assert (judged["run-2"]["expected"], judged["run-2"]["outcome"]) == ("0", "agree")
-    assert NEW_TEXT in judged["run-2"]["transcript"]
-    assert {run: row["human_decision"] for run, row in judged.items()} == {
-        "run-1": "rejected",
-        "run-2": "edited",
-        "run-3": "accepted",
-    }
+    judged = {result.run_id: result for result in results_in(frozen.decided.results)}
+    assert (judged["run-2"].label, judged["run-2"].outcome) == (0, "agree")
+    assert judged["run-1"].outcome == "no_case"
 
 
 def test_a_record_that_was_changed_by_hand_is_confirmed_by_a_review(frozen: Frozen) -> None:
-    assert [result.extra.altered for result in results_in(frozen.decided.results)] == [
-        False,
-        False,
-        True,
-    ]
+    results = results_in(frozen.decided.results)
+    assert [result.extra.altered for result in results] == [False, False, True]
     assert "changed on the disk" not in frozen.said
 
 
@@ -126,18 +257,14 @@ def test_reworded_cases_are_judged_with_the_new_text(frozen: Frozen) -> None:
     about = [request for request in frozen.asked if "curtly" in request.text]
     assert (len(about), {request.stage for request in frozen.asked}) == (2, {"judge"})
     # The baseline's verdicts are about the old text, and are not compared.
-    assert (
-        "the case has changed: another text of the case or its rubric, or another label"
-        in frozen.said
-    )
+    why = "the case has changed: another text of the case or its rubric, or another label"
+    assert why in frozen.said
 
 
 def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
     told = "2 cases of the rubric 'rubric-1' (suite reworded) had another text of the rubric when"
-    nodes = [
-        f"inputs/configs/reworded.yml::agent_perturbation::rubric-1::run-{number}[e1]"
-        for number in (1, 2)
-    ]
+    suite = "inputs/configs/reworded.yml::agent_perturbation::rubric-1"
+    nodes = [f"{suite}::run-1[e1]", f"{suite}::run-2[e1]"]
     assert f"{told} made: labels stand for that text, verdicts for the" in frozen.said
     assert all(node in frozen.said for node in nodes)
     markdown = (frozen.folder / "summary.md").read_text("utf-8")
@@ -151,10 +278,10 @@ def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
     [text] = {body["rubric"]["text"] for key, body in bodies(page).items() if key in keys}
     assert text.index("curtly") < text.index("made and labelled for:") < text.index("kindly")
     assert all(result.extra.reworded for result in results_in(frozen.reworded.results))
-    (table,) = frozen.reworded.results.glob("agent_perturbation_results_*.csv")
+    [table] = frozen.reworded.results.glob("agent_perturbation_results_*.csv")
     with table.open(encoding="utf-8", newline="") as file:
         assert ["curtly" in row["rubric"] for row in csv.DictReader(file)] == [True, True]
-    (path,) = frozen.reworded.results.glob("*_report.json")
+    [path] = frozen.reworded.results.glob("*_report.json")
     cases = json.loads(path.read_text("utf-8"))["reworded"]["rubric-1"]
     assert [case.rpartition("::")[2] for case in cases] == ["run-1[e1]", "run-2[e1]"]
 
