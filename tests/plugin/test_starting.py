@@ -6,10 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import shutil
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,13 +18,13 @@ from pydantic import ValidationError
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import init as committing
 from pytest_jrh.core.calls import STAGES
-from pytest_jrh.engine.suite import make_ready
+from pytest_jrh.core.scales import Mode
+from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.judges.judge import PromptJudge, judge_response
 from pytest_jrh.llm.calls import load_template, messages, parse
 from pytest_jrh.sources import open_sources
-from tests.plugin.recorded import run_pytest
+from tests.plugin.recorded import run_pytest, write_files
 from tests.plugin.test_graded_judge import SCORER
-from tests.plugin.workflow_scripts import Shell
 from tests.support.model_server import ModelServer, Request
 from tests.support.sessions import as_claude_code, as_text
 from tests.support.suites import built_log, run
@@ -36,16 +33,18 @@ from tools.schema import config_schema, rubrics_schema
 
 Init: TypeAlias = "Callable[..., str]"
 CONFIG = "inputs/configs/first.yml"
+RUBRICS = "inputs/data/first/rubrics.yml"
+PROMPT = "inputs/prompts/first/judge.md"
 GATE = (".github/actions/judge/action.yml", ".github/workflows/judge-gate.yml")
 SUITE = (
     *GATE,
     "inputs/cassettes/first/.gitattributes",
     "inputs/configs/.jrh-config.schema.json",
     "inputs/configs/.jrh-rubrics.schema.json",
-    "inputs/configs/first.yml",
-    "inputs/data/first/rubrics.yml",
+    CONFIG,
+    RUBRICS,
     "inputs/data/first/runs.eval",
-    "inputs/prompts/first/judge.md",
+    PROMPT,
 )
 
 
@@ -93,35 +92,29 @@ def test_a_suite_is_written_and_can_be_used_at_once(project: Path, log: Path, in
     assert cases[0] == "agent_perturbation::borne_out_by_the_tools::run-1 None"
 
 
-@pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
-def test_files_fit_the_schemas_that_they_point_to(
-    project: Path, log: Path, init: Init, ordinal: bool
+def ready(project: Path) -> ReadySuite:
+    return make_ready(project / CONFIG, cwd=project, rootdir=project)
+
+
+def only_judge(project: Path) -> PromptJudge:
+    judge = ready(project).judges[None]
+    assert isinstance(judge, PromptJudge)
+    return judge
+
+
+@pytest.mark.parametrize("mode", ["binary", "ordinal"])
+def test_files_fit_the_schemas_that_they_point_to_and_the_judge_asks_what_the_built_in_one_asks(
+    project: Path, log: Path, init: Init, mode: Mode
 ) -> None:
-    init("first", "--log", log, *(["--ordinal"] if ordinal else []))
-    for name, schema in (
-        ("inputs/configs/first.yml", config_schema()),
-        ("inputs/data/first/rubrics.yml", rubrics_schema()),
-    ):
+    init("first", "--log", log, *(["--ordinal"] if mode == "ordinal" else []))
+    for name, schema in ((CONFIG, config_schema()), (RUBRICS, rubrics_schema())):
         path = project / name
         jsonschema.Draft7Validator(schema).validate(read_yaml(path))
-        pointer = (
-            path.read_text(encoding="utf-8")
-            .splitlines()[0]
-            .removeprefix("# yaml-language-server: $schema=")
-        )
+        head = path.read_text(encoding="utf-8").splitlines()[0]
+        pointer = head.removeprefix("# yaml-language-server: $schema=")
         assert read_yaml(path.parent / pointer) == schema
-
-
-@pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
-def test_the_written_judge_asks_what_the_built_in_one_asks(
-    project: Path, log: Path, init: Init, ordinal: bool
-) -> None:
-    init("first", "--log", log, *(["--ordinal"] if ordinal else []))
-    mode: Any = "ordinal" if ordinal else "binary"
-    judge = make_ready(project / CONFIG, cwd=project, rootdir=project).judges[None]
-    assert isinstance(judge, PromptJudge)
-    own = judge.template
-    assert own.origin == str(project / "inputs/prompts/first/judge.md")
+    own = only_judge(project).template
+    assert own.origin == str(project / PROMPT)
     built_in = load_template("judge", mode=mode, objective="fail")
     values = {
         name: 2 if name.endswith("_score") else f"the {name}" for name in STAGES["judge"].variables
@@ -134,8 +127,10 @@ TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "H
 
 def collected(project: Path) -> list[str]:
     """The runs and what tells their cases apart, in the order in which cases are collected."""
-    specs = make_ready(project / CONFIG, cwd=project, rootdir=project).specs()
-    return [f"{spec.test}::{spec.rubric_id}::{spec.run_id} {spec.target_score}" for spec in specs]
+    return [
+        f"{spec.test}::{spec.rubric_id}::{spec.run_id} {spec.target_score}"
+        for spec in ready(project).specs()
+    ]
 
 
 def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
@@ -222,7 +217,7 @@ def test_runs_that_cannot_be_read_are_not_what_a_suite_begins_with(
 
 
 def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, init: Init) -> None:
-    there = [CONFIG, "inputs/data/first/runs.eval", "inputs/prompts/first/judge.md"]
+    there = [CONFIG, "inputs/data/first/runs.eval", PROMPT]
     for name in there:
         (project / name).parent.mkdir(parents=True)
         (project / name).write_text("mine")
@@ -262,6 +257,7 @@ UNUSABLE: list[tuple[list[str], str]] = [
         ["first", "--log=s3://b/runs.eval"],
         "remote files are not supported; copy it to this machine",
     ),
+    (["first", "--log=given.csv"], "name it: init --request COL, or suite.format"),
     (["first", "--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
     (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
     (["first", "--rubric=a b"], 'ID: got "a b"; must be letters, digits'),
@@ -293,20 +289,6 @@ def test_schemas_can_be_written_anew(project: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.split() == list(SUITE[3:5])
 
 
-ASKING = """
-import json
-from openai import OpenAI
-
-client = OpenAI(base_url={url!r})
-
-
-def strict(case):
-    asked = [{{"role": "user", "content": case.transcript}}]
-    answer = client.chat.completions.create(model="strict", messages=asked)
-    return json.loads(answer.choices[0].message.content)["score"]
-"""
-
-
 def test_a_suite_begins_with_a_scorer_of_inspect(project: Path, log: Path, init: Init) -> None:
     (project / "own").mkdir()
     (project / "own/judges.py").write_text(SCORER, encoding="utf-8")
@@ -314,54 +296,7 @@ def test_a_suite_begins_with_a_scorer_of_inspect(project: Path, log: Path, init:
     assert "git add .gitignore .github own/judges.py inputs" in said
     assert not (project / "inputs/prompts").exists()
     assert read_yaml(project / CONFIG)["judge"]["inspect_scorer"] == "own/judges.py@graded"
-    assert make_ready(project / CONFIG, cwd=project, rootdir=project).judges
-
-
-def printed_commands(said: str) -> list[str]:
-    return [line.strip() for line in said.splitlines() if line.startswith(" " * 7)]
-
-
-def run_command(folder: Path, command: str, env: Mapping[str, str | None]) -> None:
-    words = shlex.split(command)
-    if words[0] == "pytest":
-        done = run_pytest(folder, *words[1:], env=env)
-        assert done.code == 0, (command, done.stdout, done.stderr)
-    elif words[0] != "export":
-        subprocess.run(["/bin/sh", "-c", command], cwd=folder, check=True)
-
-
-def test_the_printed_commands_lead_to_a_clone_that_replays_without_a_key(
-    project: Path, log: Path, init: Init, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With labels and a judge of one's own; those of a plain suite are run with the pages."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "--quiet"], cwd=project, check=True)
-    (project / "labels.csv").write_text("run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\n")
-    with ModelServer(
-        lambda asked: {"reasoning": "Read.", "score": int("1002" in asked.text)}
-    ) as llm:
-        (project / "judges.py").write_text(ASKING.format(url=llm.base_url), encoding="utf-8")
-        options = ["--judge", "python:judges.py:strict", "--rubric", "borne_out_by_the_tools"]
-        said = init("first", "--log", log, "--labels", "labels.csv", *options)
-        rubrics = project / "inputs/data/first/rubrics.yml"
-        rubrics.write_text(rubrics.read_text("utf-8").replace("Replace this text.", "Kind?"))
-        commands = printed_commands(said)
-        [record] = [command for command in commands if "--jrh-max-calls=" in command]
-        run_command(project, record, llm.environment)
-    for command in commands[commands.index(record) + 1 :]:
-        is_pytest = command.startswith("pytest ")
-        if not is_pytest or "--jrh-update-baseline" in command:
-            run_command(project, command, {"OPENAI_API_KEY": "replay"})
-    subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)
-    clone = project / "clone"
-    subprocess.run(["git", "clone", "--quiet", str(project), str(clone)], check=True)
-    shell = Shell(clone)
-    shell.install()
-    replay_steps = read_yaml(clone / GATE[1])["jobs"]["replay"]["steps"]
-    # Without a key but what the workflow itself sets.
-    replay = shell.test_suite(replay_steps[-1])
-    assert replay.code == 0, replay.printed
+    assert ready(project).judges
 
 
 RATED = ("--label=rating", "--scale=1-5")
@@ -381,13 +316,7 @@ ANSWERS = {
         "rows.tsv",
         "case_id\tfrage\tantwort\tquelle\trating\n"
         "a\tWer?\tDer König.\tDas Buch.\t4/5\nb\tWo?\tDort.\tDie Karte.\t2/5\n",
-        [
-            "--request=frage",
-            "--response=antwort",
-            "--context=quelle",
-            "--label=rating",
-            "--scale=1-5",
-        ],
+        ["--request=frage", "--response=antwort", "--context=quelle", *RATED],
         ['answer at "/antwort", context at "/quelle"', "rating (2 of 2 rows): scores from 1 to 5"],
         {"a": 4, "b": 2},
     ),
@@ -419,13 +348,13 @@ def test_a_table_of_answers_is_a_suite_and_says_what_was_taken_for_what(
     *_, sentences, labels = ANSWERS[shape]
     said = init(*write_table(project, shape))
     assert all(sentence in said for sentence in sentences)
-    ready = make_ready(project / CONFIG, cwd=project, rootdir=project)
-    assert {run_id: label.value for (_, run_id, _), label in ready.labels.items()} == labels
-    assert {spec.test for spec in ready.specs()} == {"labels"}
+    suite = ready(project)
+    assert {run_id: label.value for (_, run_id, _), label in suite.labels.items()} == labels
+    assert {spec.test for spec in suite.specs()} == {"labels"}
     written = [name for name in files(project) if not re.match(r"\.github|.*schema\.json", name)]
     for text in (said, *((project / name).read_text("utf-8") for name in written)):
         assert not WORDS_OF_RUNS.findall(text)
-    for name, schema in ((CONFIG, config_schema()), (SUITE[6], rubrics_schema())):
+    for name, schema in ((CONFIG, config_schema()), (RUBRICS, rubrics_schema())):
         jsonschema.Draft7Validator(schema).validate(read_yaml(project / name))
 
 
@@ -463,10 +392,9 @@ def test_a_judge_prompt_that_exists_is_taken_over(
 ) -> None:
     (project / "own.md").write_text(prompt, encoding="utf-8")
     said = init(*write_table(project, "JSON lines, in words"), "--prompt=own.md", "--judge=model:m")
-    assert (project / SUITE[-1]).read_text("utf-8") == written
+    assert (project / PROMPT).read_text("utf-8") == written
     assert ("It names no rubric" in said) == ("rubric" not in written)
-    judge = make_ready(project / CONFIG, cwd=project, rootdir=project).judges[None]
-    assert isinstance(judge, PromptJudge)
+    judge = only_judge(project)
     section = judge.settings.section
     assert (judge.label, section.score_map) == ("m", {"fine": 0, "rude": 1})
     shape = judge_response((0, 1), ("fine", "rude"), section.verdict)
@@ -494,11 +422,11 @@ def test_labels_of_a_file_and_of_nested_fields_are_read_as_options_say(
     for labels in ("--label=by.ok", "--label=/by/ok", "--labels=labels.csv"):
         said = init(*begin, labels, "--one=passed", "--prompt=own.md", "--force")
         assert "context in /docs" in said
-        assert "{response} {context}:" in (project / SUITE[-1]).read_text("utf-8")
-        ready = make_ready(project / CONFIG, cwd=project, rootdir=project)
-        assert {key[1]: label.value for key, label in ready.labels.items()} == {"a": 1, "b": 0}
-        assert ready.source is not None
-        assert ready.source.read("a", 1)[0].messages[0]["content"] == "b\n\nc"
+        assert "{response} {context}:" in (project / PROMPT).read_text("utf-8")
+        suite = ready(project)
+        assert {key[1]: label.value for key, label in suite.labels.items()} == {"a": 1, "b": 0}
+        assert suite.source is not None
+        assert suite.source.read("a", 1)[0].messages[0]["content"] == "b\n\nc"
     assert "name one by a pointer: /by/ok" in init(*begin, "--label=by", code=4)
 
 
@@ -506,17 +434,13 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
     """Labels that are numbers say nothing of the words of a prompt."""
     (project / "own.md").write_text("{{ output }} End with PASS or FAIL.", encoding="utf-8")
     init(*write_table(project, "binary"), "--prompt=own.md")
-    judge = make_ready(project / CONFIG, cwd=project, rootdir=project).judges[None]
-    assert isinstance(judge, PromptJudge)
-    assert judge.settings.section.score_map == {"pass": 0, "fail": 1}
+    assert only_judge(project).settings.section.score_map == {"pass": 0, "fail": 1}
 
 
 @pytest.mark.parametrize(
     ("options", "prompt", "message"),
     [
-        (["--label=humen"], "", '--label: has no column "humen"; its columns are id, question'),
         (["--label=human_ok"], "", "the values are 0, 1, and nothing says"),
-        (["--label=topic"], "", "--map post=0 (satisfied) or --map post=1 (violated)"),
         (["--label=human_ok", "--one=passed", "--rubric="], "", "ID: got"),
         (["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"], "", '"yess" is no value'),
         (["--one=passed"], "", "name the labels: --label COL"),
@@ -545,23 +469,6 @@ def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
     assert files(project) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("frage,antwort\na,b\n", "has no column with the request; its columns are frage, antwort"),
-        ("question,answer\na,\n", "no case can be used."),
-        ("question,answer,input\na,b,c\n", "question or input may be the request"),
-    ],
-)
-def test_columns_that_are_not_found_are_asked_for_by_option(
-    project: Path, init: Init, text: str, message: str
-) -> None:
-    (project / "rows.csv").write_text(text, encoding="utf-8")
-    said = init("first", "--log=rows.csv", code=4)
-    assert message in said
-    assert "init --re" in said or "no case" in said
-
-
 def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> None:
     """JSON lines of messages are runs, unless an option says that they are a table."""
     row = {"id": "a", "input": "Hi.", "output": "Hello.", "by": {"role": "user"}}
@@ -578,38 +485,29 @@ JUDGED = "By our own words: {output} (asked: {input}). End with Verdict: ok or V
 
 def test_five_commands_lead_from_a_labelled_table_to_a_red_gate(project: Path, init: Init) -> None:
     """With a judge prompt of one's own, which asks for no JSON."""
-    rows = [
-        f"q{number},answer {number} is {word},{word}\n"
-        for number in range(1, 11)
-        for word in ("ok", "bad")
-    ]
-    (project / "rows.csv").write_text("question,reply,human\n" + "".join(rows), encoding="utf-8")
-    (project / "judge.md").write_text(JUDGED, encoding="utf-8")
-    (project / "new.md").write_text(
-        JUDGED.replace("{output}", "{response}").replace("{input}", "{request}") + " Be lenient."
-    )
+    rows = [f"q{number},{word} {number},{word}\n" for number in range(10) for word in ("ok", "bad")]
+    rated = "question,reply,human\n" + "".join(rows)
+    write_files(project, {"rows.csv": rated, "judge.md": JUDGED})
 
     def answer(request: Request) -> str:
         assert "response_format" not in request.body
-        is_ok = "is ok (" in request.text or "lenient" in request.text
+        is_ok = "words: ok" in request.text or "lenient" in request.text
         return f"I read it.\n\nVerdict: {'ok' if is_ok else 'bad'}"
 
-    config, base = f"--jrh-config={CONFIG}", "--jrh-baseline=inputs/baselines/first.json"
+    words = ("--label=human", "--map=ok=0", "--map=bad=1", "--prompt=judge.md")
+    init("first", "--log=rows.csv", "--rubric=kind: Be kind.", *words)
+    base = "--jrh-baseline=inputs/baselines/first.json"
+    codes = []
     with ModelServer(answer) as llm:
-        init(
-            "first",
-            "--log=rows.csv",
-            "--label=human",
-            "--map=ok=0",
-            "--map=bad=1",
-            "--rubric=kind: Be kind.",
-            "--prompt=judge.md",
-        )
-        for arguments in (["--jrh-record-mode=once"], [base, "--jrh-update-baseline"]):
-            done = run_pytest(project, config, *arguments, env=llm.environment)
-            assert done.code == 0, (done.stdout, done.stderr)
-        shutil.copyfile(project / "new.md", project / SUITE[-1])
-        arguments = ["--jrh-judge-record-mode=new_episodes", base]
-        done = run_pytest(project, config, *arguments, env=llm.environment)
-    assert done.code == 1
+        for options in (
+            ("--jrh-record-mode=once",),
+            (base, "--jrh-update-baseline"),
+            ("--jrh-judge-record-mode=new_episodes", base),
+        ):
+            done = run_pytest(project, f"--jrh-config={CONFIG}", *options, env=llm.environment)
+            codes.append(done.code)
+            if "--jrh-update-baseline" in options:
+                prompt = project / PROMPT
+                prompt.write_text(f"{prompt.read_text('utf-8')} Be lenient.", "utf-8")
+    assert codes == [0, 0, 1], done.stdout
     assert "FAIL  the new prompt misses 10 of 10 violations that it found before" in done.stdout
