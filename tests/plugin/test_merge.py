@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from tests.plugin.gated import (
     Project,
     section,
 )
-from tests.plugin.recorded import PERTURBATION, run_pytest
+from tests.plugin.recorded import LABELLED, PERTURBATION, run_pytest, write_labelled
 from tests.support.ledgers import case_lines
 
 FOLDERS = ["shard-0", "shard-1", "shard-2"]
@@ -87,57 +86,11 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     assert merge(BASELINE, "-v", *FOLDERS) == 1
     assert section(merge.lines, "regressions (3):") == REGRESSED
     assert f"FAIL  {BROKEN}" in merge.lines
-    whole = project.laxer.lines
-    told = merge.lines[merge.lines.index("How sure is this?") :]
-    start = whole.index(told[0])
-    last = "      also unclear: the new prompt always says 0 (satisfied)"
-    end = whole.index(last, start) + 1
-    # How long all of it took is not known of shards, and a minute may have passed.
-    passing = r", ([\d.]+ s|[\d:]+)$|^- session: .*"
-    expected = [re.sub(passing, "", line) for line in whole[start:end]]
-    assert [re.sub(passing, "", line) for line in told[: end - start]] == expected
     reports = []
     for outputs in (project.folder / "outputs", project.left / "outputs"):
         [report] = (outputs / "lax/tiny").glob("*_report.json")
         reports.append(json.loads(report.read_text("utf-8")))
     assert reports[0] == reports[1]
-
-
-@pytest.mark.parametrize(
-    ("rules", "code", "told"),
-    [
-        ("{min_accuracy: 0.5}", 0, "UNCLEAR  the judge always says 0 (satisfied)"),
-        (
-            *("{min_accuracy: 0.6}", 1),
-            "FAIL  the judge is wrong on 4 of 8 cases; min_accuracy 60% allows 3",
-        ),
-        (
-            *("{max_false_alarms: 0, min_recall: 0.3}", 1),
-            "FAIL  the judge misses 4 of 4 violations; min_recall 30% allows 2",
-        ),
-    ],
-)
-def test_a_threshold_holds_for_all_shards_together(
-    project: Project, merge: Merge, rules: str, code: int, told: str
-) -> None:
-    project.rules(LAX, rules)
-    assert merge(*FOLDERS) == code
-    assert told in merge.lines
-
-
-def test_a_drop_is_decided_over_all_shards(project: Project, merge: Merge) -> None:
-    project.rules(LAX, "{unclear: fail}")
-    assert merge(BASELINE, *FOLDERS) == 1
-    told = " ".join(merge.lines)
-    assert (
-        "UNCLEAR  the new prompt misses 3 of 3 violations that it found before; a prompt that is"
-        in told
-    )
-    project.rules(LAX, "{max_drop: 0.05}")
-    merge(BASELINE, UPDATE, *FOLDERS)
-    assert merge(BASELINE, *FOLDERS) == 0
-    # Without a baseline nothing is decided about the drop, and each wrong verdict is red.
-    assert merge(*FOLDERS) == 1
 
 
 def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge: Merge) -> None:
@@ -147,10 +100,8 @@ def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge:
     assert f"! {said}" in [line.strip() for line in merge.lines]
     missing = section(merge.lines, "never reported (2):")
     assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
-    assert (
-        "The baseline baseline.json was not updated, because the session did not finish."
-        in merge.lines
-    )
+    said = "The baseline baseline.json was not updated, because the session did not finish."
+    assert said in merge.lines
     assert (project.folder / FILE).read_bytes() == before
 
 
@@ -165,36 +116,27 @@ def test_a_suite_without_any_verdict_is_red(project: Project, merge: Merge) -> N
     assert not (project.folder / "first.json").exists()
 
 
-def test_an_unscored_case_of_a_shard_is_red(project: Project, merge: Merge) -> None:
-    project.rules(LAX, "{min_accuracy: 0.1}")
-    why = {"kind": "unrecorded", "detail": "the judge's call is not recorded"}
-    changed_line(project.folder / "shard-2/lax/tiny/results.jsonl", 1, why=why, scores=[])
-    assert merge("-v", *FOLDERS) == 1
-    assert len(section(merge.lines, "unscored (1):")) == 1
-
-
 def test_all_shards_together_update_a_baseline(project: Project, merge: Merge) -> None:
     assert merge(BASELINE, UPDATE, *FOLDERS) == 0
     assert "this update accepts a loss: 3 cases newly wrong" in " ".join(merge.lines)
-    assert (
-        "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed."
-        in merge.lines
-    )
+    said = "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed."
+    assert said in merge.lines
     assert merge(BASELINE, *FOLDERS) == 0
+    # Without a baseline nothing is decided about a drop, and each wrong verdict is red.
+    assert merge(*FOLDERS) == 1
     assert project.wrong == {f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)}
 
 
-def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
+def test_an_unscored_case_of_a_shard_is_red_and_leaves_the_baseline_as_it_is(
     project: Project, merge: Merge
 ) -> None:
     before = (project.folder / FILE).read_bytes()
     why = {"kind": "unrecorded", "detail": "the judge's call is not recorded"}
     changed_line(project.folder / "shard-0" / RESULTS, 1, why=why, scores=[])
-    assert merge(BASELINE, UPDATE, *FOLDERS) == 1
-    head = (
-        "The baseline baseline.json was not updated, because this session has no verdict on 1 "
-        "case of it:"
-    )
+    assert merge("-v", BASELINE, UPDATE, *FOLDERS) == 1
+    assert len(section(merge.lines, "unscored (1):")) == 1
+    told = "because this session has no verdict on 1 case of it:"
+    head = f"The baseline baseline.json was not updated, {told}"
     named = [f"{LAX}::{PERTURBATION}run-1[e1] (unscored: unrecorded)"]
     assert section(merge.lines, head) == named
     assert (project.folder / FILE).read_bytes() == before
@@ -207,20 +149,23 @@ def changed_line(path: Path, number: int, **values: object) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, merge: Merge) -> None:
-    path = project.folder / "shard-0/lax/tiny/results.jsonl"
+def test_what_does_not_fit_is_a_usage_error(project: Project, merge: Merge) -> None:
+    for mistake, told in (
+        (("inputs",), "no results.jsonl is in this folder or below it"),
+        ((UPDATE, "shard-0"), f"{UPDATE}: name the file to update with --jrh-baseline=FILE"),
+        (("--jrh-baseline=none.json", "shard-0"), "none.json: no such file"),
+    ):
+        assert merge(*mistake) == 4
+        assert told in merge.errors
+    path = project.folder / "shard-0" / RESULTS
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
-    mistakes: list[tuple[dict[str, object], str]] = [
-        ({"label": "fine"}, "not a case result: scores and label must be on offer"),
-        ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
-    ]
-    for values, told in mistakes:
-        changed_line(path, 2, **values)
-        assert merge(BASELINE, *FOLDERS) == 4
-        assert f"shard-0/lax/tiny/results.jsonl:3: {told}" in merge.errors
-        path.write_bytes(before)
-    for path in project.folder.glob("shard-*/lax/tiny/results.jsonl"):
+    changed_line(path, 2, run_id="run-9", case_id=stranger)
+    assert merge(BASELINE, *FOLDERS) == 4
+    told = f"the suite 'tiny' has no case \"{stranger}\""
+    assert f"shard-0/{RESULTS}:3: {told}" in merge.errors
+    path.write_bytes(before)
+    for path in project.folder.glob(f"shard-*/{RESULTS}"):
         path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
     assert merge(BASELINE, *FOLDERS) == 4
     assert "no results.jsonl here has results of the suite 'tiny'" in merge.errors
@@ -229,26 +174,7 @@ def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, merge: Me
 def test_verdicts_of_another_judge_are_refused(project: Project, merge: Merge) -> None:
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *FOLDERS) == 4
-    assert (
-        "shard-0/lax/tiny/results.jsonl:2: the verdict is of another judge (model" in merge.errors
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--jrh-baseline=none.json", "shard-0"], "none.json: no such file"),
-        (
-            [UPDATE, "shard-0"],
-            "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE",
-        ),
-        (["inputs"], "no results.jsonl is in this folder or below it"),
-    ],
-    ids=["no baseline", "nothing to update", "no results"],
-)
-def test_a_mistake_is_a_usage_error(merge: Merge, arguments: list[str], told: str) -> None:
-    assert merge(*arguments) == 4
-    assert told in merge.errors
+    assert f"shard-0/{RESULTS}:2: the verdict is of another judge (model" in merge.errors
 
 
 def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
@@ -258,24 +184,18 @@ def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
     path.write_text(path.read_text("utf-8").replace('"tiny::', '"another::'), encoding="utf-8")
     assert merge(BASELINE, *FOLDERS) == 1
     assert any("nothing could be compared with the baseline" in line for line in merge.lines)
-    command = (
-        f"python -m pytest_jrh merge --jrh-config={LAX} {BASELINE} {UPDATE} {' '.join(FOLDERS)}"
-    )
-    assert f"next        {command}" in merge.lines
+    command = f"python -m pytest_jrh merge --jrh-config={LAX} {BASELINE} {UPDATE}"
+    assert f"next        {command} {' '.join(FOLDERS)}" in merge.lines
 
 
-def test_results_that_cannot_be_written_are_red(project: Project, merge: Merge) -> None:
-    project.rules(LAX, "{min_accuracy: 0.1}")
-    assert merge(*FOLDERS) == 0
-    shutil.rmtree(project.folder / "outputs")
-    (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
-    assert merge(*FOLDERS) == 1
-
-
-def test_reports_and_a_baseline_that_cannot_be_written_are_told_and_red(
+def test_results_reports_and_a_baseline_that_cannot_be_written_are_told_and_red(
     project: Project, merge: Merge
 ) -> None:
     project.rules(LAX, "{min_accuracy: 0.1}")
+    (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
+    assert merge(*FOLDERS) == 1
+    (project.folder / "outputs").unlink()
+    assert merge(*FOLDERS) == 0
     (project.folder / "taken").write_text("a file", encoding="utf-8")
     reports = ("--jrh-report=taken/report.html", "--jrh-report=summary.md")
     assert merge(*FOLDERS, "--jrh-baseline=taken/b.json", UPDATE, *reports) == 1
@@ -285,7 +205,7 @@ def test_reports_and_a_baseline_that_cannot_be_written_are_told_and_red(
     assert (project.folder / "summary.md").exists()
 
 
-def test_what_is_not_green_leaves_a_page_and_what_is_removes_it(
+def test_what_is_not_green_leaves_a_page_and_what_is_removes_it_if_a_session_wrote_it(
     project: Project, merge: Merge
 ) -> None:
     page = project.folder / "outputs/lax/tiny/report.html"
@@ -296,42 +216,27 @@ def test_what_is_not_green_leaves_a_page_and_what_is_removes_it(
     project.rules(LAX, "{min_recall: 0}")
     assert merge(*FOLDERS) == 0
     assert not page.exists()
-
-
-def test_a_page_that_no_session_wrote_stays(project: Project, merge: Merge) -> None:
-    kept, page = (project.folder / name for name in ("kept.html", "outputs/lax/tiny/report.html"))
-    text = "<!doctype html>\n<title>Of another tool</title>"
-    page.parent.mkdir(parents=True)
+    text, kept = "<!doctype html>\n<title>Of another tool</title>", project.folder / "kept.html"
     page.write_text(text, encoding="utf-8")
-    project.rules(LAX, "{min_recall: 0}")
     assert merge(*FOLDERS) == 0
     assert page.read_text("utf-8") == text
     page.rename(kept)
     page.symlink_to(kept)
     project.rules(LAX, LIMIT)
     assert merge(*FOLDERS) == 1
-    assert page.is_symlink()
-    assert kept.read_text("utf-8") == text
+    assert (page.is_symlink(), kept.read_text("utf-8")) == (True, text)
 
 
 @pytest.fixture(scope="module")
 def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A suite of labelled runs, and what two machines have left of it."""
     folder = tmp_path_factory.mktemp("halves")
-    lines = []
-    for number in range(4):
-        said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": f"ok {number}"}]
-        lines.append(json.dumps({"id": f"r{number}", "messages": said}) + "\n")
-    (folder / "runs.jsonl").write_text("".join(lines))
+    runs = {f"r{number}": (f"ok {number}", 0) for number in range(4)}
+    write_labelled(folder, runs, "def judge(case):\n    return 0, 'kind'\n")
     (folder / "labels.csv").write_text("run_id,label,annotator\nr0,0,a\nr1,0,a\nr2,0,a\nr3,0,a\n")
-    (folder / "rubrics.yml").write_text("- id: polite\n  instructions: Be polite.\n")
-    (folder / "judges.py").write_text("def judge(case):\n    return 0, 'polite'\n")
-    (folder / "halved.yml").write_text(
-        "suite: {log: runs.jsonl, rubrics: rubrics.yml}\ncases: {kinds: [labels]}\n"
-        "labels: {path: labels.csv}\njudge: {python: 'judges.py:judge'}\n"
-    )
-    for half, runs in (("half-0", "r0 or r1"), ("half-1", "r2 or r3")):
-        done = run_pytest(folder, "--jrh-config=halved.yml", "-k", runs)
+    (folder / "halved.yml").write_text(f"{LABELLED}judge: {{python: 'judges.py:judge'}}\n")
+    for half, chosen in (("half-0", "r0 or r1"), ("half-1", "r2 or r3")):
+        done = run_pytest(folder, "--jrh-config=halved.yml", "-k", chosen)
         assert done.code == 0, done.stdout
         (folder / "outputs").rename(folder / half)
     return folder
@@ -341,13 +246,8 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("file", "before", "after", "told"),
     [
         ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}its label was 0, and"),
-        (
-            "labels.csv",
-            "r2,0,a",
-            "r2,0,a\nr2,1,b",
-            "results.jsonl:2: {}the suite has none (anno",
-        ),
-        ("rubrics.yml", "Be", "Stay", "made for other instructions than rubric 'polite' has now"),
+        ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has none (anno"),
+        ("rubrics.yml", "Be", "Stay", "made for other instructions than rubric 'kind' has now"),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],
 )
