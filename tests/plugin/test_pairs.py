@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.suite import make_ready
-from tests.plugin.recorded import run_pytest
+from tests.plugin.recorded import run_pytest, write_files
+from tests.support.ledgers import case_lines
 from tests.support.model_server import ModelServer, Request
 
-ITEMS = Path(__file__).resolve().parents[3] / "shared/data/haiku-coding/items.csv"
 RUBRICS = "- {id: better, instructions: The answer is to the point.}\n"
 CONFIG = """
 suite: {{of: pairs, log: pairs.csv, rubrics: rubrics.yml}}
@@ -52,8 +53,7 @@ def judge(request: Request) -> Any:
 
 def results(folder: Path) -> dict[str, dict[str, Any]]:
     [ledger] = folder.rglob("results.jsonl")
-    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
-    return {line["case_id"]: line for line in lines if "case_id" in line}
+    return {line["case_id"]: line for line in case_lines(ledger)}
 
 
 def test_a_judge_is_asked_in_both_orders_and_replayed(tmp_path: Path) -> None:
@@ -83,18 +83,6 @@ def test_a_judge_is_asked_in_both_orders_and_replayed(tmp_path: Path) -> None:
     assert wins == {"ours": pytest.approx(0.5), "theirs": pytest.approx(0.5)}
 
 
-def test_swap_finds_a_judge_that_takes_what_it_is_shown_first(tmp_path: Path) -> None:
-    write(tmp_path, kinds=", swap")
-    with ModelServer(judge) as server:
-        options = ["--jrh-config=pairs.yml", "--jrh-record-mode=new_episodes"]
-        done = run_pytest(tmp_path, *options, env=server.environment)
-    assert done.code == 1
-    turned = [case for case, line in results(tmp_path).items() if line["scores"] != [line["label"]]]
-    assert [case for case in turned if "swap" in case] == [
-        "pairs::swap::better::p4[e1-labels-other_order]"
-    ]
-
-
 CODE = """
 def first(case):
     a, b = case.answers
@@ -103,13 +91,23 @@ def first(case):
 """
 
 
-def test_a_function_gets_both_answers(tmp_path: Path) -> None:
-    write(tmp_path)
+def test_a_function_gets_both_answers_and_swap_finds_that_it_takes_the_first(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, kinds=", swap")
     (tmp_path / "judges.py").write_text(CODE)
     config = tmp_path / "pairs.yml"
     config.write_text(config.read_text().replace("model: openai/judge", "python: judges.py:first"))
     done = run_pytest(tmp_path, "--jrh-config=pairs.yml", "--jrh-record-mode=once")
+    assert done.code == 1
     assert "misses 1 of 1 second-answer win (judged first)" in " ".join(done.stdout.split())
+    swapped = {case: line for case, line in results(tmp_path).items() if "swap" in case}
+    turned = [case for case, line in swapped.items() if "scores" in line]
+    assert turned == [f"pairs::swap::better::p{n}[e1-labels-other_order]" for n in (1, 3, 4)]
+    assert not any(swapped[case]["scores"] == [swapped[case]["label"]] for case in turned)
+
+
+OF_ANSWERS = "suite: {of: answers, log: pairs.csv, rubrics: rubrics.yml}"
 
 
 SCORER = """
@@ -162,46 +160,48 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
         ("cases: {kinds: [positives]}", "positives cannot be of pairs; must be labels, pert"),
         ("cases: {kinds: [labels, prompt_injection]}", "prompt_injection cannot be of pairs"),
         ("cases: {kinds: [labels], flip: true}", "cases.flip"),
-        ("suite: {of: answers, log: pairs.csv, rubrics: rubrics.yml}", "answer_a"),
+        (OF_ANSWERS, "answer_a"),
+        (
+            f"{OF_ANSWERS}\ncases: {{kinds: [labels], edits: acts}}",
+            "got acts, and an answer has none",
+        ),
         ("judge: {model: openai/judge, orders: two}", "one or both"),
         ("judge: {model: openai/judge, together: true}", "one rubric at a time"),
-        ("suite: {of: pair, log: pairs.csv, rubrics: rubrics.yml}", "pairs"),
+        (
+            "suite: {of: pair, log: pairs.csv, rubrics: rubrics.yml}",
+            'suite.of: got "pair"; must be runs, answers or pairs',
+        ),
     ],
 )
-def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, config: str, message: str) -> None:
+def test_what_does_not_go_with_pairs_or_answers_is_refused(
+    tmp_path: Path, config: str, message: str
+) -> None:
     write(tmp_path)
-    text = (tmp_path / "pairs.yml").read_text()
-    key = config.partition(":")[0]
-    lines = [line for line in text.splitlines() if not line.startswith(key)]
-    (tmp_path / "pairs.yml").write_text("\n".join([*lines, config]))
-    done = run_pytest(tmp_path, "--jrh-config=pairs.yml")
-    assert done.code == 4
-    assert message in done.stdout + done.stderr
+    path, keys = tmp_path / "pairs.yml", tuple(re.findall(r"^\w+:", config, re.MULTILINE))
+    lines = [line for line in path.read_text().splitlines() if not line.startswith(keys)]
+    path.write_text("\n".join([*lines, config]))
+    with pytest.raises(InputError) as refused:
+        make_ready(path, cwd=tmp_path, rootdir=tmp_path).specs()
+    assert message in str(refused.value)
 
 
-@pytest.mark.skipif(not ITEMS.is_file(), reason="the answers of haiku-coding are not there")
 def test_pairs_are_made_of_single_answers_without_labels(tmp_path: Path) -> None:
-    with ITEMS.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    passing = [row for row in rows if row["label"] == "pass"][:18]
-    failing = [row for row in rows if row["label"] == "fail"][:2]
-    with (tmp_path / "answers.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["id", "input", "output"], extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(passing + failing)
-    (tmp_path / "rubrics.yml").write_text(RUBRICS)
-    (tmp_path / "made.yml").write_text(
+    # The last two break the rubric themselves.
+    answers = [f"Answer {number} is sound." for number in range(18)] + ["Broken.", "Broken again."]
+    rows = [f"{number},Question {number}?,{answer}\n" for number, answer in enumerate(answers)]
+    config = (
         "suite: {of: pairs, log: answers.csv, rubrics: rubrics.yml}\n"
         "cases: {kinds: [perturbation]}\n"
         "judge: {model: openai/judge, orders: both}\neditor: {model: openai/editor}\n"
     )
-    bad = {row["output"][:60] for row in failing}
+    files = {"answers.csv": "id,input,output\n" + "".join(rows), "rubrics.yml": RUBRICS}
+    write_files(tmp_path, {**files, "made.yml": config})
 
     def model(request: Request) -> Any:
         if request.stage == "editor":
             return {"new_content": "EDITED: all is well.", "reason": "It leaves it out."}
         if request.stage == "verifier":
-            fails = "EDITED" in request.text or any(text in request.text for text in bad)
+            fails = "EDITED" in request.text or "Broken" in request.text
             return {"rationale": "So it is.", "verdict": "FAIL" if fails else "PASS"}
         pair = re.findall(r"<answer_[ab]>\n(.*?)\n</answer_[ab]>", request.text, re.DOTALL)
         return {"reasoning": "It says so.", "score": "second" if "EDITED" in pair[0] else "first"}
@@ -218,5 +218,4 @@ def test_pairs_are_made_of_single_answers_without_labels(tmp_path: Path) -> None
     assert 3 <= labels.count("first") <= 15
     assert done.code == again.code == 0, done.stdout
     assert all(line["scores"] == [line["label"]] * 2 for line in lines if line.get("label"))
-    # Of an answer that breaks the rubric itself no pair is made.
     assert sum(line.get("why", {}).get("kind") == "not_confirmed" for line in lines) == 2

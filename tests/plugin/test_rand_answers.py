@@ -17,11 +17,13 @@ import pytest
 import yaml
 
 from pytest_jrh.config.probes import drawn_rows
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult
-from tests.plugin.recorded import run_pytest
+from pytest_jrh.engine.suite import make_ready
+from tests.plugin.recorded import run_pytest, write_files
 from tests.support.exchange import Answer, Reply, Request, error_body
 from tests.support.ledgers import results_in
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, override
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rand-free" / "inputs"
 JUDGE = "openai_gpt-4o-mini"
@@ -132,12 +134,18 @@ def test_a_config_of_rands_runs_as_it_is(
     shutil.copy(folder / "inputs/default_config.yml", folder / "inputs/configs")
     output, results = session(folder, server, config, "--jrh-record-mode=once")
     assert [result.run_id for result in results] == rows, output
-    assert [(result.label, result.score) for result in results] == [
-        *zip(labels, labels, strict=True)
-    ]
+    assert [result.label for result in results] == [result.score for result in results] == labels
     assert {(result.test, result.labelled_by) for result in results} == {(test, "made")}
     calls = {stage: server.count(stage) for stage in ("editor", "verifier", "judge")}
     assert calls == dict.fromkeys(calls, len(rows))
+    if config == "config_binary_harmbench":
+        # Editor and verifier are asked the judge's own question.
+        note = (DATA / "data/harmbench_binary/harmbench_binary_instruction.txt").read_text("utf-8")
+        for request in server.requests:
+            assert note.strip() in request.text
+            assert "0: false\n1: true" in request.text
+            assert "violat" not in request.text.partition("<rubric>")[2]
+        assert "true: 0 of 1 judged false, false: 0 of 1 judged true" in output
     replayed, again = session(folder, server, config)
     assert [result.scores for result in again] == [result.scores for result in results]
     assert f"0 calls, {3 * len(rows)} replayed" in replayed
@@ -148,25 +156,27 @@ def test_a_config_of_rands_runs_as_it_is(
     originals = [str(1 - label) if test == "label_flip" else "" for label in labels]
     assert [row["original_expected"] for row in made] == originals
     judged = table(outputs / f"{test}_results_{JUDGE}.csv")
-    assert [(row["original_idx"], int(row["autograder_score"])) for row in judged] == [
-        *zip(rows, labels, strict=True)
-    ]
+    scores = [(row["original_idx"], int(row["autograder_score"])) for row in judged]
+    assert scores == [*zip(rows, labels, strict=True)]
     report = json.loads((outputs / f"{JUDGE}_report.json").read_text("utf-8"))
     assert report["all_metrics"][test]["metrics"]["pass_rate"] == "100.00%"
 
 
-def test_all_nine_tests_of_one_config_are_judged(folder: Path, server: ModelServer) -> None:
-    config = changed(
-        folder,
-        tests_to_run=[*NINE],
-        tests_to_evaluate=[*NINE],
-        target_num_per_bucket=2,
-        number_of_seeds=3,
-    )
+def test_all_nine_tests_and_one_of_ones_own_by_its_text_are_judged(
+    folder: Path, server: ModelServer
+) -> None:
+    prompts = folder / "prompts/synthetic_generation_prompts"
+    prompts.mkdir(parents=True)
+    texts = {"consistency_tests": {"in_verse": "Say the same in verse.", "label_flip": "Unused."}}
+    (prompts / "basic_perturbation_instructions.json").write_text(json.dumps(texts), "utf-8")
+    tests = [*NINE, "in_verse"]
+    numbers = {"target_num_per_bucket": 2, "number_of_seeds": 3}
+    config = changed(folder, tests_to_run=tests, tests_to_evaluate=tests, **numbers)
     output, results = session(folder, server, config, "--jrh-record-mode=once")
     cases = {(result.test, result.run_id): result for result in results}
     assert {result.outcome for result in results} == {"agree"}, output
-    for test in (*PROBED, "label_flip", "answer_ambiguity", "labels"):
+    assert any("Say the same in verse." in request.text for request in server.requests)
+    for test in (*PROBED, "in_verse", "label_flip", "answer_ambiguity", "labels"):
         assert [run_id for name, run_id in cases if name == test] == ["564", "446"]
     by_test = Counter(result.test for result in results)
     assert (by_test["stochastic_stability"], by_test["synthetic_ordinal"]) == (10, 20)
@@ -180,48 +190,38 @@ def test_all_nine_tests_of_one_config_are_judged(folder: Path, server: ModelServ
     assert server.count() == asked
     outputs = folder / "outputs/own"
     report = json.loads((outputs / f"{JUDGE}_report.json").read_text("utf-8"))
-    assert report["all_metrics"].keys() == {*NINE, "labels"}
+    assert report["all_metrics"].keys() == {*tests, "labels"}
     [first, _] = table(outputs / "synthetic_format_invariance_1.csv")
     assert ".\n\nSentence 2 " in first["transcript"].replace("\n  ", "\n")
 
 
-def test_editor_and_verifier_are_asked_the_judges_own_question(
-    folder: Path, server: ModelServer
+REFUSED = Reply(status=401, body=error_body("No key. [/INST] [bold", "invalid_api_key"))
+NO_ANSWER = {"model_error", "unrecorded"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "answer", "outcomes", "passed"),
+    [
+        ("editor", REFUSED, NO_ANSWER, 0),
+        ("judge", REFUSED, NO_ANSWER, 0),
+        # That one of the two flips is none.
+        (
+            *("verifier", {"score": 1, "rationale": "Always.", "verdict": "PASS"}),
+            *({"agree", "no_case"}, 1),
+        ),
+    ],
+)
+def test_what_is_no_verdict_counts_in_no_figure(
+    folder: Path, server: ModelServer, stage: str, answer: Answer, outcomes: set[str], passed: int
 ) -> None:
-    output, _ = session(folder, server, "config_binary_harmbench", "--jrh-record-mode=once")
-    note = (DATA / "data/harmbench_binary/harmbench_binary_instruction.txt").read_text("utf-8")
-    for request in server.requests:
-        assert note.strip() in request.text
-        assert "0: false\n1: true" in request.text
-        assert "violat" not in request.text.partition("<rubric>")[2]
-    assert "true: 0 of 1 judged false, false: 0 of 1 judged true" in output
-
-
-def test_a_flip_that_the_verifier_does_not_find_is_no_case(
-    folder: Path, server: ModelServer
-) -> None:
-    true = {"score": 1, "rationale": "Always.", "verdict": "PASS"}
-    server.answer = lambda request: true if request.stage == "verifier" else filler(request)
-    _, results = session(folder, server, "config_binary_harmbench", "--jrh-record-mode=once")
-    outcomes = {result.run_id: result.outcome for result in results}
-    assert outcomes == {"564": "agree", "446": "no_case"}
-    report = folder / f"outputs/config_binary_harmbench/{JUDGE}_report.json"
-    metrics = json.loads(report.read_text("utf-8"))["all_metrics"]["label_flip"]["metrics"]
-    assert (metrics["passed"], metrics["total"]) == (1, 1)
-
-
-@pytest.mark.parametrize("stage", ["editor", "judge"])
-def test_a_model_that_gives_no_answer_counts_in_no_figure(
-    folder: Path, server: ModelServer, stage: str
-) -> None:
-    refused = Reply(status=401, body=error_body("No key. [/INST] [bold", "invalid_api_key"))
-    server.answer = lambda request: refused if request.stage == stage else filler(request)
+    server.answer = override(filler, **{stage: answer})
     output, results = session(folder, server, "config_binary_harmbench", "--jrh-record-mode=once")
-    assert {result.outcome for result in results} <= {"model_error", "unrecorded"}, output
-    assert "[/INST] [bold" in " ".join(output.split())
+    assert {result.outcome for result in results} <= outcomes, output
+    assert ("[/INST] [bold" in " ".join(output.split())) == (answer is REFUSED)
     report = folder / f"outputs/config_binary_harmbench/{JUDGE}_report.json"
     metrics = json.loads(report.read_text("utf-8"))["all_metrics"]["label_flip"]["metrics"]
-    assert (metrics["pass_rate"], metrics["total"]) == (None, 0)
+    assert (metrics["passed"], metrics["total"]) == (passed, passed)
+    assert (metrics["pass_rate"] is None) == (passed == 0)
 
 
 def test_a_cell_is_no_template_an_empty_one_is_said_and_another_rubric_another_question(
@@ -249,21 +249,6 @@ def test_a_cell_is_no_template_an_empty_one_is_said_and_another_rubric_another_q
     (data / "harmbench_binary_rubric.txt").write_text("Is it kind?", "utf-8")
     _, again = session(folder, server, config)
     assert {result.outcome for result in again} == {"unrecorded"}
-    (data / "own.csv").write_text(rows.replace("yes", "harmful"), "utf-8")
-    output, _ = session(folder, server, config)
-    assert 'got "harmful"; must be 0, 1, false, true, no, yes, n or y' in output
-
-
-def test_tests_of_ones_own_are_probes_by_their_text(folder: Path, server: ModelServer) -> None:
-    prompts = folder / "prompts/synthetic_generation_prompts"
-    prompts.mkdir(parents=True)
-    texts = {"consistency_tests": {"in_verse": "Say the same in verse.", "label_flip": "Unused."}}
-    (prompts / "basic_perturbation_instructions.json").write_text(json.dumps(texts), "utf-8")
-    config = changed(folder, tests_to_run=["in_verse"], tests_to_evaluate=["in_verse"])
-    output, results = session(folder, server, config, "--jrh-record-mode=once")
-    tests = Counter((result.test, result.outcome) for result in results)
-    assert tests == {("labels", "agree"): 5, ("in_verse", "agree"): 5}, output
-    assert any("Say the same in verse." in request.text for request in server.requests)
 
 
 @pytest.mark.parametrize(
@@ -274,14 +259,11 @@ def test_tests_of_ones_own_are_probes_by_their_text(folder: Path, server: ModelS
         ("template", "multiclass_judge", "no file of RAND's says which classes its judge may give"),
         ("template", "mine", 'got "mine"; must be single_judge or single_judge_str or'),
         ("aggregation_reference_column", "human_sum", 'got "human_sum"; must be human_consensus'),
-        ("tests_to_run", [], "no test is to be run; must be a list of label_flip, synthetic_"),
         ("tests_to_run", ["verbosity_bias"], "verbosity_bias_long is the nearest"),
-        ("tests_to_run", ["agent_positives"], 'got "agent_positives"; must be label_flip or'),
         ("tests_to_evaluate", ["answer_ambiguity"], "answer_ambiguity has to be in"),
         ("number_of_seeds", 0, "must be an integer >= 1"),
         ("target_num_per_bucket", "two", 'synthetic_data_params.target_num_per_bucket: got "two"'),
         ("preprocess_columns_map", {"reply": "x"}, "unknown key; the keys of admin.perturb"),
-        ("preprocess_columns_map", {"request": "tset_case"}, 'no row has "/tset_case"'),
         (
             "judges",
             [{"name": "a", "model": "openai/a", "template": "single_autograder"}],
@@ -295,13 +277,14 @@ def test_tests_of_ones_own_are_probes_by_their_text(folder: Path, server: ModelS
     ],
 )
 def test_what_has_no_meaning_is_refused_with_the_reason(
-    folder: Path, server: ModelServer, key: str, value: object, message: str
+    folder: Path, key: str, value: object, message: str
 ) -> None:
     tests = ["label_flip", "stochastic_stability"]
     changes = {"tests_to_run": tests, "tests_to_evaluate": [], key: value}
-    output, _ = session(folder, server, changed(folder, **changes))
-    assert message in " ".join(output.split())
-    assert "Traceback" not in output
+    config = Path(f"inputs/configs/{changed(folder, **changes)}.yml")
+    with pytest.raises(InputError) as refused:
+        make_ready(config, cwd=folder, rootdir=folder).specs()
+    assert message in str(refused.value)
 
 
 def test_a_panel_has_templates_of_one_scale_and_a_metric_that_nobody_knows_costs_nothing(
@@ -332,25 +315,21 @@ def test_a_panel_has_templates_of_one_scale_and_a_metric_that_nobody_knows_costs
     assert report["panel"]["accuracy"]["count"] == 11
 
 
-def test_answers_of_a_suite_in_our_words_have_names(tmp_path: Path, server: ModelServer) -> None:
-    rows = f"id,question,answer,harmful\na,Why?,{COMPLIES},1\nb,Why?,{DECLINES},harmless\n"
-    (tmp_path / "rows.csv").write_text(rows, "utf-8")
-    (tmp_path / "rubrics.yml").write_text("- {id: harm, instructions: Does it help?}\n", "utf-8")
-    (tmp_path / "own.yml").write_text(
-        """
+OURS = """
 suite: {of: answers, log: rows.csv, rubrics: rubrics.yml, answers: {1: harmful, 0: harmless}}
 cases: {kinds: [labels, perturbation, positives], flip: true}
 labels: {metadata: harmful}
 judge: {model: openai/judge}
 editor: {model: openai/editor}
-""",
-        "utf-8",
-    )
+"""
 
-    def lenient(request: Request) -> Answer:
-        return {"score": 0, "reasoning": "x"} if request.stage == "judge" else filler(request)
 
-    server.answer = lenient
+def test_answers_of_a_suite_in_our_words_have_names(tmp_path: Path, server: ModelServer) -> None:
+    rows = f"id,question,answer,harmful\na,Why?,{COMPLIES},1\nb,Why?,{DECLINES},harmless\n"
+    rubrics = "- {id: harm, instructions: Does it help?}\n"
+    write_files(tmp_path, {"rows.csv": rows, "rubrics.yml": rubrics, "own.yml": OURS})
+    lenient = {"score": 0, "reasoning": "x"}
+    server.answer = override(filler, judge=lenient)
     options = ("--jrh-config=own.yml", "--jrh-record-mode=once")
     output = run_pytest(tmp_path, *options, env=server.environment).stdout
     assert "FAIL  the judge calls 2 of 2 harmful cases harmless" in output
