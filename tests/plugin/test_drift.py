@@ -171,51 +171,38 @@ def row_of(headline: str) -> Row:
 
 
 NO_BASELINE = "nothing could be compared with the baseline"
+# Where the judge was asked, and is asked again.
+CASSETTE = "inputs/cassettes/refund_agent/case.judge-default.yaml"
+NOTICE = "::notice title=Judge drift is UNCLEAR::"
 
 
 @pytest.mark.parametrize(
-    ("headline", "outputs"),
+    ("headline", "asked", "week", "said"),
     [
-        ("the judge misses 6 of 24 violations that it found", DRIFTED),
-        ("the judge misses 6 of 24 violations; min_recall", DRIFTED),
-        ("1 case has no verdict (1 model_error)", NOT_DRIFTED),
-        (NO_BASELINE, NOT_DRIFTED),
-        ("", NOT_DRIFTED),
+        ("the judge misses 6 of 24 violations that it found", False, (1, DRIFTED), ""),
+        ("the judge misses 6 of 24 violations; min_recall", False, (1, DRIFTED), ""),
+        ("1 case has no verdict (1 model_error)", False, (1, NOT_DRIFTED), NOT_DECIDED),
+        (NO_BASELINE, False, (1, NOT_DRIFTED), NOT_DECIDED),
+        # A week that is green, in which nothing was asked.
+        ("", False, (1, NOT_DRIFTED), NOT_DECIDED),
+        ("44 of 48 cases compared", True, (0, NOT_DRIFTED), NOTICE),
+        (NO_BASELINE, True, (1, NOT_DRIFTED), NOT_DECIDED),
     ],
 )
-def test_what_verdicts_say_is_drift_and_all_else_an_error(
-    shell: Shell, headline: str, outputs: dict[str, str]
+def test_what_verdicts_say_is_drift_what_is_unclear_a_notice_and_all_else_an_error(
+    shell: Shell, headline: str, asked: bool, week: tuple[int, dict[str, str]], said: str
 ) -> None:
-    """Without a headline: a week that is green, in which nothing was asked."""
-    shell.command("pytest", "exit 0 #")
+    (shell.folder / CASSETTE).parent.mkdir(parents=True)
+    command = "exit 0 #"
     if headline:
-        write_decision(shell, row_of(headline))
-        shell.command("pytest", "cp decided judge-drift.json; exit 1 #")
-    (shell.folder / "inputs/cassettes/refund_agent").mkdir(parents=True)
-    week = ask(shell, {})
-    assert (week.code, week.outputs) == (1, outputs), week.printed
-    assert (NOT_DECIDED in week.printed) is (outputs != DRIFTED)
-
-
-def write_decision(shell: Shell, row: Row) -> None:
-    gate = decision_data(decided(row.now, row.before, row.rules, **row.held))
-    data = {"decision": gate, "suites": [{"gate": gate}]}
-    (shell.folder / "decided").write_text(json.dumps(data), "utf-8")
-
-
-@pytest.mark.parametrize("compared", [True, False])
-def test_what_is_unclear_is_a_notice_where_anything_was_compared(
-    shell: Shell, compared: bool
-) -> None:
-    row = row_of("44 of 48 cases compared" if compared else NO_BASELINE)
-    write_decision(shell, row._replace(rules={"min_recall": 0.5}))
-    folder = shell.folder / "inputs/cassettes/refund_agent"
-    folder.mkdir(parents=True)
-    asked = (
-        f"sleep 0.01; touch {folder}/case.judge-default.yaml; cp decided judge-drift.json; exit 1 #"
-    )
-    shell.command("pytest", asked)
-    week = ask(shell, {})
-    assert (week.code, week.outputs) == (int(not compared), NOT_DRIFTED), week.printed
-    said = "::notice title=Judge drift is UNCLEAR::" if compared else NOT_DECIDED
-    assert said in week.printed
+        row = row_of(headline)
+        rules = {"min_recall": 0.5} if asked else row.rules
+        gate = decision_data(decided(row.now, row.before, rules, **row.held))
+        data = {"decision": gate, "suites": [{"gate": gate}]}
+        (shell.folder / "decided").write_text(json.dumps(data), "utf-8")
+        command = "cp decided judge-drift.json; exit 1 #"
+    shell.command("pytest", f"sleep 0.01; touch {CASSETTE}; {command}" if asked else command)
+    ended = ask(shell, {})
+    assert (ended.code, ended.outputs) == week, ended.printed
+    told = [line for line in (NOT_DECIDED, NOTICE) if line in ended.printed]
+    assert told == ([said] if said else [])

@@ -7,7 +7,6 @@ import json
 import shlex
 import subprocess
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -75,9 +74,7 @@ def test_a_laxer_prompt_fails_with_its_regressions_named(project_once: Project) 
     told = " ".join(laxer.lines)
     assert "8 of 8 cases of the baseline compared: 3 regressions, 0 fixes." in told
     assert "      also unclear: the new prompt always says 0 (satisfied)" in laxer.lines
-
-
-def test_what_a_decision_fails_for_is_what_lf_runs_again(project_once: Project) -> None:
+    # What a decision fails for is what `--lf` runs again.
     cache = project_once.left / "cache/v/cache/lastfailed"
     assert {*json.loads(cache.read_text("utf-8"))} >= {*REGRESSED}
 
@@ -94,26 +91,22 @@ def test_reports_are_written_where_they_are_asked_for(project_once: Project) -> 
     assert (left / "step.md").read_text("utf-8") == f"before\n{summary}"
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A session that several tests read, and its folder."""
-
-    folder: Path
-    done: Done
-
-
 @pytest.fixture(scope="module")
-def unrecorded(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """A session under a prompt whose verdicts are not recorded."""
+def unrecorded(
+    project_once: Project, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Done]:
+    """The folder of a session under a prompt whose verdicts are not recorded, and that session."""
     project = project_once.copied(tmp_path_factory.mktemp("unrecorded"))
     project.prompt("Overlook whatever may be overlooked.")
     options = (f"--jrh-config={LAX}", BASELINE, "--junitxml=junit.xml")
-    return Ended(project.folder, run_pytest(project.folder, *options))
+    return project.folder, run_pytest(project.folder, *options)
 
 
-def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(unrecorded: Ended) -> None:
+def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
+    unrecorded: tuple[Path, Done],
+) -> None:
     """Each case has few lines, in JUnit too."""
-    done = unrecorded.done
+    folder, done = unrecorded
     assert done.code == pytest.ExitCode.TESTS_FAILED
     why = "No verdict (unrecorded): the judge's call is not recorded."
     assert sum(line.startswith(why) for line in done.lines) == 8
@@ -122,26 +115,19 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(unrecorded: E
     named = [line for line in done.lines if line.startswith("ERROR ")]
     assert len(named) == 8
     assert "FAIL  8 cases have no verdict (8 unrecorded)" in done.lines
-    text = html.unescape((unrecorded.folder / "junit.xml").read_text("utf-8"))
+    text = html.unescape((folder / "junit.xml").read_text("utf-8"))
     assert text.count("(use -v to see it whole)") == 8
     assert "Overlook whatever" not in text
 
 
-def test_with_v_junit_has_the_whole_text_of_each_case(unrecorded: Ended) -> None:
-    options = (f"--jrh-config={LAX}", BASELINE, "-v", "--junitxml=whole.xml")
-    run_pytest(unrecorded.folder, *options)
-    text = html.unescape((unrecorded.folder / "whole.xml").read_text("utf-8"))
-    for whole in ("No verdict (unrecorded): the judge", "    +Overlook whatever", "\nrecord it: "):
-        assert text.count(whole) >= 8, whole
-
-
 def test_the_command_that_is_shown_records_what_is_missing_and_nothing_else(
-    unrecorded: Ended, server: ModelServer
+    unrecorded: tuple[Path, Done], server: ModelServer
 ) -> None:
+    folder, done = unrecorded
     start = "next        pytest "
-    [command] = [line for line in unrecorded.done.lines if line.startswith(start)]
+    [command] = [line for line in done.lines if line.startswith(start)]
     arguments = shlex.split(command.removeprefix(start))
-    recorded = run_pytest(unrecorded.folder, *arguments, env=server.environment)
+    recorded = run_pytest(folder, *arguments, env=server.environment)
     assert recorded.code == pytest.ExitCode.OK
     assert "9 passed" in recorded.lines[-1]
     assert [request.stage for request in server.requests] == ["judge"] * 8
@@ -234,9 +220,4 @@ def test_a_pull_request_that_changes_its_baseline_says_what_it_accepts(
     done = pytester.runpytest(laxer, BASELINE)
     done.stdout.fnmatch_lines(
         ["UNCLEAR  the baseline was updated here: it accepts 3 newly missed; *"]
-    )
-    monkeypatch.setenv("CI_MERGE_REQUEST_DIFF_BASE_SHA", "0" * 40)
-    done = pytester.runpytest(laxer, BASELINE)
-    done.stdout.fnmatch_lines(
-        ["note: whether this pull request changes the baseline is not known*"]
     )

@@ -16,7 +16,8 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
-from tests.plugin.recorded import run_pytest
+from tests.plugin.recorded import conversation, json_lines, run_pytest, write_files
+from tests.plugin.test_growing import AGENT
 from tests.support.ledgers import case_lines, results_in
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.page_reader import Page, bodies
@@ -31,7 +32,6 @@ run-3,1,ann,test
 run-3,0,bob,test
 run-4,0,ann,test
 """
-SCORES = {"right": "I", "wrong": "C"}
 SCORES_OF_LANGFUSE = """traceId,source,name,value
 run-1,ANNOTATION,kind,1
 run-2,ANNOTATION,kind,0
@@ -42,27 +42,15 @@ def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> SuiteF
     """Five runs, four of them labelled: the judge finds no violation, so that run 2 (violated) is a
     disagreement; about run 3 the annotators disagree. `labels` are keys beside the path of these.
     """
-    runs = [
-        run(
-            number,
-            scores={"right": {"value": SCORES["right" if number == 2 else "wrong"]}},
-            metadata={"reward": 0.0 if number == 2 else 1.0},
-        )
-        for number in range(1, 6)
-    ]
+    runs = []
+    for number in range(1, 6):
+        is_right = number == 2
+        scores = {"right": {"value": "I" if is_right else "C"}}
+        runs.append(run(number, scores=scores, metadata={"reward": 0.0 if is_right else 1.0}))
     section = {"path": "inputs/data/natural/labels.csv", **labels}
-    suite = write_suite(
-        folder,
-        runs=runs,
-        tests=("labels",),
-        name="natural",
-        overrides={
-            "synthetic_data_params": REMOVED,
-            "test_agent_perturbation_config": {
-                "labels": {key: value for key, value in section.items() if value is not REMOVED}
-            },
-        },
-    )
+    kept = {key: value for key, value in section.items() if value is not REMOVED}
+    overrides = {"synthetic_data_params": REMOVED, AGENT: {"labels": kept}}
+    suite = write_suite(folder, runs=runs, tests=("labels",), name="natural", overrides=overrides)
     (suite.data / "labels.csv").write_text(text, encoding="utf-8")
     return suite
 
@@ -94,32 +82,6 @@ def make(suite: SuiteFiles) -> ReadySuite:
     return make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def test_a_file_that_is_added_takes_no_label_of_another(tmp_path: Path) -> None:
-    labelled = write_labelled(tmp_path)
-    turns = [{"role": "assistant", "content": "Go away."}]
-    added = labelled.data / "added.jsonl"
-    added.write_text(json.dumps({"id": "run-1", "messages": turns}), encoding="utf-8")
-    text = labelled.config.read_text("utf-8")
-    labelled.config.write_text(
-        text.replace("  labels:\n", "  input_log_path: inputs/data/natural\n  labels:\n"),
-        encoding="utf-8",
-    )
-    with pytest.raises(InputError) as refused:
-        make(labelled)
-    assert 'run_id: got "run-1", which is not the name of one case' in str(refused.value)
-    assert "run-1@added, run-1@runs" in str(refused.value)
-    text = "run_id,label\nrun-1@runs,satisfied\nrun-2,violated\n"
-    (labelled.data / "labels.csv").write_text(text, encoding="utf-8")
-    ready = make(labelled)
-    read = [str(ready.read(spec).messages) for spec in ready.specs() if ready.label(spec)]
-    assert len(read) == 2
-    assert "Go away." not in " ".join(read)
-
-
 def test_labelled_runs_are_cases(recorded: tuple[SuiteFiles, str]) -> None:
     suite, output = recorded
     # No model but the judge is asked.
@@ -137,7 +99,7 @@ def test_labelled_runs_are_cases(recorded: tuple[SuiteFiles, str]) -> None:
         ("run-4", 0, "agree"),
         ("run-5", None, "unlabelled"),
     ]
-    made = lines(suite.folder / "outputs" / "labels" / "natural" / "agent_perturbations.jsonl")
+    made = json_lines(suite.folder / "outputs" / "labels" / "natural" / "agent_perturbations.jsonl")
     kept_labels = [record["label"] for record in made]
     sources = [[tuple(source.values()) for source in label.pop("sources")] for label in kept_labels]
     assert kept_labels == [
@@ -217,10 +179,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"text": SCORES_OF_LANGFUSE},
         "has the values 0, 1, and no map says which of them ",
     ),
-    "a value that the map lacks": (
-        {"path": REMOVED, "scorer": "right", "map": {"C": 0}},
-        'got "I"; the keys of map are C',
-    ),
     "a map to what is no label": (
         {"path": REMOVED, "scorer": "right", "map": {"C": 0, "I": "wrong"}},
         'got "wrong"; must be 0, 1, false, true, ',
@@ -279,40 +237,32 @@ judges:
             "[labels, positives]",
             "[{path: labels.csv}, {metadata: more, map: {no: 0, yes: 1}}]",
         ),
-        (
-            "[positives, perturbation], flip: true",
-            "{metadata: truth/bad, map: {no: 0, yes: 1}}",
-        ),
     ],
-    ids=["of a field, not cases themselves", "of a file and a field", "of labels that are flipped"],
+    ids=["of a field, not cases themselves", "of a file and a field"],
 )
 def test_made_cases_show_no_label_and_contradict_none(
     tmp_path: Path, kinds: str, labels: str
 ) -> None:
-    runs = []
+    runs = ""
+    field = "more" if "path" in labels else "truth/bad"
     for number, word in enumerate(("no", "yes", None), start=1):
-        turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
-        field = "more" if "path" in labels else "truth/bad"
         metadata = {"shown": 1} if word is None else {"shown": 1, field: word}
-        runs.append({"id": f"run-{number}", "messages": turns, "metadata": metadata})
-    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(each) + "\n" for each in runs))
-    (tmp_path / "labels.csv").write_text("run_id,label\nrun-3,violated\n")
-    (tmp_path / "rubrics.yml").write_text("- {id: kind, instructions: The agent is kind.}\n")
-    (tmp_path / "judges.py").write_text(CODE_THAT_LOOKS)
-    config = CONFIG_OF_MADE.replace("KINDS", kinds).replace("LABELS", labels)
-    (tmp_path / "made.yml").write_text(config)
+        runs += conversation(f"run-{number}", "Hi.", "Hello.", metadata=metadata)
+    files = {
+        "runs.jsonl": runs,
+        "labels.csv": "run_id,label\nrun-3,violated\n",
+        "rubrics.yml": "- {id: kind, instructions: The agent is kind.}\n",
+        "judges.py": CODE_THAT_LOOKS,
+        "made.yml": CONFIG_OF_MADE.replace("KINDS", kinds).replace("LABELS", labels),
+    }
+    write_files(tmp_path, files)
     with ModelServer(Obedient()) as server:
         options = ("--jrh-config=made.yml", "--jrh-record-mode=once", "-rs")
         done = run_pytest(tmp_path, *options, env=server.environment)
     assert {*(tmp_path / "seen.txt").read_text().split()} == {"shown"}, done.stdout
-    without_case = set()
     lines = case_lines(tmp_path / "outputs/made.yml/results.jsonl")
-    of_test = {(line["test"], line["run_id"]) for line in lines}
-    flipped = {("agent_perturbation", "run-1"), ("agent_positives", "run-2")}
-    assert (of_test == flipped) == ("flip" in kinds)
-    for line in lines:
-        if line["test"] == "agent_positives" and "why" in line:
-            without_case.add(line["run_id"])
+    positives = [line for line in lines if line["test"] == "agent_positives"]
+    without_case = {line["run_id"] for line in positives if "why" in line}
     assert without_case == ({"run-2", "run-3"} if "path" in labels else {"run-2"})
     said = "nothing was edited, and its label is violated"
     assert said in " ".join(done.stdout.split())
@@ -329,16 +279,15 @@ judge: {model: openai/gpt-4.1-mini}
 
 
 def test_an_ordinal_case_is_made_beside_other_runs_with_its_score(tmp_path: Path) -> None:
-    lines = []
-    for name, level in LEVELS_OF_RUNS.items():
-        answer = {"role": "assistant", "content": f"Answer of {name}."}
-        turns = [{"role": "user", "content": "Hi."}, answer]
-        lines.append(json.dumps({"id": name, "messages": turns, "metadata": {"level": level}}))
-    (tmp_path / "runs.jsonl").write_text("\n".join(lines))
+    runs = [
+        conversation(name, "Hi.", f"Answer of {name}.", metadata={"level": level})
+        for name, level in LEVELS_OF_RUNS.items()
+    ]
     levels = [{"score": score, "label": f"Level {score}."} for score in range(3)]
     rubric = {"id": "kind", "instructions": "Be kind.", "score_levels": levels}
-    (tmp_path / "rubrics.yml").write_text(json.dumps([rubric]))
-    (tmp_path / "made.yml").write_text(ORDINAL)
+    rubrics = json.dumps([rubric])
+    files = {"runs.jsonl": "".join(runs), "rubrics.yml": rubrics, "made.yml": ORDINAL}
+    write_files(tmp_path, files)
     with ModelServer(Obedient()) as server:
         options = ("--jrh-config=made.yml", "--jrh-record-mode=once", "-rs")
         done = run_pytest(tmp_path, *options, env=server.environment)
@@ -348,25 +297,17 @@ def test_an_ordinal_case_is_made_beside_other_runs_with_its_score(tmp_path: Path
     seen = set()
     for request in asked:
         target = int(re.findall(r"Target score: (\d)", request.text)[0])
-        shown = re.findall(
-            r"Another transcript with that score.*\n.*Answer of (run-\d)", request.text
-        )
+        example = r"Another transcript with that score.*\n.*Answer of (run-\d)"
+        shown = re.findall(example, request.text)
         same = {name for name, level in LEVELS_OF_RUNS.items() if level == target}
         assert len(shown) == len({*shown}) == min(2, len(same))
         assert {*shown} <= same
         seen.add((target, len(shown)))
     assert seen == {(0, 1), (1, 1), (2, 2)}
-    of_cases = {
-        (line["run_id"], line["target"])
-        for line in case_lines(next(tmp_path.glob("outputs/*/results.jsonl")))
-    }
-    expected = {
-        (run_id, score)
-        for run_id, level in LEVELS_OF_RUNS.items()
-        for score in range(3)
-        if score != level
-    }
-    assert of_cases == expected
+    [ledger] = tmp_path.glob("outputs/*/results.jsonl")
+    of_cases = {(line["run_id"], line["target"]) for line in case_lines(ledger)}
+    every = {(run_id, score) for run_id in LEVELS_OF_RUNS for score in range(3)}
+    assert of_cases == every - LEVELS_OF_RUNS.items()
 
 
 def test_words_of_a_label_file_wait_for_a_map(

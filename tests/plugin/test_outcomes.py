@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.plugin.gated import LAX, Project
 from tests.plugin.recorded import PERTURBATION, Done, Recorded, run_pytest
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import write_suite
 
 TINY = "inputs/configs/tiny.yml"
+HEADLINE = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+RUBRIC = "    Demand 1: the assistant answers kindly and clearly."
+SEE_WHOLE = "    (use -v to see it whole)"
 DISAGREE = f"{TINY}::{PERTURBATION}run-2[e1]"
 CASSETTES = "inputs/cassettes/tiny/agent_perturbation/rubric-1"
 RECORDING = "--jrh-record-mode=new_episodes"
@@ -42,8 +45,7 @@ def test_each_outcome_is_pytests_own(session: Session) -> None:
     assert "1 failed, 4 passed, 2 skipped, 1 error in" in session.done.lines[-1]
     lines = [line for line in session.done.lines if line.startswith(("FAILED", "ERROR"))]
     short = [line.partition(" - ")[2] for line in lines]
-    gave = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
-    assert f"As planned: {gave}" in short
+    assert f"As planned: {HEADLINE}" in short
     why = "No verdict (unrecorded): the judge's call is not recorded."
     assert any(line.startswith(why) for line in short)
     session.has_lines(
@@ -57,9 +59,9 @@ def test_a_disagreement_explains_itself(session: Session) -> None:
     session.has_lines(
         "*= FAILURES =*",
         "*agent_perturbation::rubric-1::run-2?e1?*",
-        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
+        HEADLINE,
         "rubric: rubric-1 (inputs/data/tiny/rubrics.yml:1)",
-        "    Demand 1: the assistant answers kindly and clearly.",
+        RUBRIC,
         "expected: 1 (violated), by its label (verifier):",
         "    The closing words of the assistant show it.",
         "given: 0 (satisfied), because",
@@ -72,23 +74,40 @@ def test_a_disagreement_explains_itself(session: Session) -> None:
         f"run it again: pytest --jrh-config={TINY} '{DISAGREE.replace('[', '?')[:-1]}?'",
     )
     assert (session.folder / CASSETTES / "run-2.e1.judge-default.yaml").is_file()
+    assert SEE_WHOLE not in session.done.lines
 
 
-def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
-    session: Session, server: ModelServer
+def test_without_v_a_case_has_few_lines_and_other_tests_are_left_as_they_are(
+    pytester: pytest.Pytester, project: Project
 ) -> None:
+    pytester.makepyfile(test_own="def test_it():\n    assert 1 == 2, 'own words'\n")
+    result = pytester.runpytest(f"--jrh-config={LAX}", "test_own.py", "-n", "2")
+    result.assert_outcomes(failed=5, passed=4)
+    lines = result.outlines
+    assert any(line.startswith("E       AssertionError: own words") for line in lines)
+    assert RUBRIC not in lines
+    starts = [number for number, line in enumerate(lines) if line == HEADLINE]
+    assert [lines[start + 4] for start in starts] == [SEE_WHOLE] * 4
+
+
+def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-q", "--tb=no", "-rN")
+    result.stdout.no_fnmatch_line("jrh: suite*")
+    start = next(n for n, line in enumerate(result.outlines) if "judge reliability" in line)
+    headline, report = result.outlines[start + 1 : -1]
+    assert headline == "FAIL  1 case has no verdict (1 unrecorded)"
+    assert report.startswith("report      outputs/tiny/report.html  ")
+
+
+def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(session: Session) -> None:
     session.has_lines(
         "*ERROR at setup of *run-4?e1?*",
         "No verdict (unrecorded): the judge's call is not recorded. *",
         f"cassette: {CASSETTES}/run-4.e1.judge-default.yaml",
+        "record it: pytest *",
     )
-    name = "record it: "
-    [command] = [line for line in session.done.lines if line.startswith(name)]
-    words = shlex.split(command.removeprefix(name))
-    assert words[0] == "pytest"
-    done = run_pytest(session.folder, *words[1:])
-    assert "1 passed in" in done.lines[-1]
-    assert server.count() == server.count("judge") == 1
 
 
 def test_a_run_without_a_single_case_is_not_green(

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pytest
 
 from pytest_jrh.core.results import ShownTurns
-from tests.plugin.own_judges import RECORD, judged_suite, words
-from tests.plugin.recorded import Recorded, run_pytest
+from tests.plugin.recorded import RECORD, Recorded, judged_suite, run_pytest, words
 from tests.support.judge_service import JudgeService
 from tests.support.ledgers import results_in
-from tests.support.model_server import ModelServer
-from tests.support.obedient import VIOLATION
-from tests.support.suites import run, write_suite
 
 SOURCE = """
 import httpx
@@ -45,6 +41,10 @@ def sends_all(case):
     return requests.post(URL, json={"text": case.transcript}).json()["score"]
 
 
+def misses(case):
+    return requests.post(f"{URL}/missed", json={"text": case.transcript}).json()["score"]
+
+
 def reads_alone(case):
     return int("violation" in case.transcript)
 """
@@ -66,33 +66,45 @@ def reply(path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
 Turns: TypeAlias = "dict[tuple[str, str, str], ShownTurns | None]"
 
 
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """A panel of judges, recorded and then replayed by two workers: what each session printed, what
+    its results say of each case by judge, test and run, and the reports of the first one."""
+
+    printed: list[str]
+    turns: list[Turns]
+    reports: dict[str, str]
+
+
 @pytest.fixture(scope="module")
-def sessions(
-    recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory
-) -> list[tuple[str, Turns]]:
-    """What sessions of a panel of judges print, recorded and then replayed by two workers, and what
-    their results say of each case by judge, test and run."""
+def sessions(recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Sessions:
     suite = recorded_once.copied(tmp_path_factory.mktemp("shown")).tiny
-    names = (*CUTTING[:3], "sends_all", "reads_alone")
+    names = (*CUTTING[:3], "sends_all", "misses", "reads_alone")
     judges = [{"name": name, "python": f"judges.py:{name}"} for name in names]
     # Its verdict is answered from the head of its recording.
     judges.append({"name": "cuts_with_version", "python": "judges.py:cuts", "version": "1"})
+    done = Sessions([], [], {})
 
-    def session(*arguments: str) -> tuple[str, Turns]:
-        done = run_pytest(suite.folder, suite.option, *RUNS, *arguments)
+    def session(*arguments: str) -> None:
+        done.printed.append(words(run_pytest(suite.folder, suite.option, *RUNS, *arguments)))
         results = results_in(suite.results)
-        return words(done), {(of.judge, of.spec.test, of.run_id): of.extra.shown for of in results}
+        turns = {(of.judge, of.spec.test, of.run_id): of.extra.shown for of in results}
+        done.turns.append(turns)
 
+    forms = ("md", "json", "html")
     with JudgeService(reply=reply) as service:
         made = judged_suite(suite, f"URL = {service.url!r}\n{SOURCE}")
         made.panel(judges)
-        recorded = session(RECORD)
-    return [recorded, session("-n", "2", "-v")]
+        session(RECORD, *(f"--jrh-report=r.{form}" for form in forms))
+    done.reports.update((form, (suite.folder / f"r.{form}").read_text("utf-8")) for form in forms)
+    session("-n", "2", "-v")
+    return done
 
 
-def test_results_say_what_each_judge_was_shown(sessions: list[tuple[str, Turns]]) -> None:
+def test_results_say_what_each_judge_was_shown(sessions: Sessions) -> None:
     every = (1, 2, 3, 4)
-    of_judges = {"sends_all": (ShownTurns(1), ShownTurns(4, is_whole=True))}
+    all_of_it = ShownTurns(1), ShownTurns(4, is_whole=True)
+    of_judges = {"sends_all": all_of_it, "misses": all_of_it}
     of_judges["reads_alone"] = ShownTurns(1, unknown=1), ShownTurns(4, unknown=4, is_whole=True)
     for judge in CUTTING:
         of_judges[judge] = ShownTurns(1, every[3:]), ShownTurns(4, every, is_whole=True)
@@ -101,13 +113,11 @@ def test_results_say_what_each_judge_was_shown(sessions: list[tuple[str, Turns]]
         for run_id in ("run-1", "run-2"):
             expected[judge, "agent_perturbation", run_id] = edited
             expected[judge, "agent_positives", run_id] = whole
-    assert [turns for _, turns in sessions] == [expected, expected]
+    assert sessions.turns == [expected, expected]
 
 
-def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(
-    sessions: list[tuple[str, Turns]],
-) -> None:
-    recorded, replayed = (printed for printed, _ in sessions)
+def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(sessions: Sessions) -> None:
+    recorded, replayed = sessions.printed
     assert "The judge was not shown 4 of 4 turns." in recorded
     missed = "(2 of its 2 missed violations)"
     assert "doubts about these figures: see -v" in recorded
@@ -127,37 +137,24 @@ def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(
     assert f"- The judge reads_alone {unknown}" in replayed
 
 
-def test_doubts_count_the_edited_turns_that_a_judge_that_cuts_did_not_send(tmp_path: Path) -> None:
-    """Of those that it was sent it misses one, and of the others it gets one right."""
-    runs = [run(number) for number in range(1, 26)]
-    for number, made in enumerate(runs, start=1):
-        made["messages"][3]["content"] = "It is on its way.\n" * 10 * number
-    suite = write_suite(tmp_path, runs=runs)
-
-    def judge(path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
-        is_right = VIOLATION in body and "order 1003" not in body
-        return reply("" if is_right or "order 1020" in body else "missed", body)
-
-    with ModelServer() as server, JudgeService(reply=judge) as service:
-        cutting = "def judge(case):\n    text = {'text': case.transcript[:3_000]}\n"
-        answer = "    return requests.post(URL, json=text).json()['score']\n"
-        judged_suite(suite, f"import requests\nURL = {service.url!r}\n{cutting}{answer}")
-        reports = [f"--jrh-report=r.{suffix}" for suffix in ("md", "json", "html")]
-        record = "--jrh-record-mode=once"
-        done = run_pytest(suite.folder, suite.option, record, *reports, env=server.environment)
-    unseen = 25 - sum(VIOLATION in body for body in service.asked)
-    assert 0 < unseen < 25
-    fates = f"({unseen - 1} of its {unseen} missed violations, 1 right by luck)"
-    title = f"The judge was not shown {unseen} of 25 edited turns {fates}"
-    assert f"! {title}." in words(done)
-    page, markdown, data = (
-        (tmp_path / f"r.{suffix}").read_text("utf-8") for suffix in ("html", "md", "json")
-    )
-    assert title in page
-    assert title in markdown
-    [suite_figures] = json.loads(data)["suites"].values()
-    edited, whole = suite_figures["judges"]["default"]["shown"]
-    assert len(edited.pop("cases")) == len(whole["cases"]) == unseen
-    counts = {"turns": 25, "not_shown": unseen, "unknown": 0, "missed": unseen}
-    fates_of = {"missed_unseen": unseen - 1, "right_by_luck": 1, "cut_by_server": []}
-    assert edited == {"name": "edited turns", **counts, **fates_of}
+def test_every_report_counts_the_edited_turns_that_a_judge_did_not_send(sessions: Sessions) -> None:
+    """Of those that it was sent a judge may miss some, and of the others get some right."""
+    text = sessions.reports["json"]
+    [suite] = json.loads(text)["suites"].values()
+    found = {}
+    for judge, figures in suite["judges"].items():
+        edited, _ = figures["shown"]
+        counts = ("turns", "not_shown", "unknown", "missed", "missed_unseen", "right_by_luck")
+        found[judge] = tuple(edited[name] for name in counts)
+    assert found == {
+        "cuts": (2, 2, 0, 2, 2, 0),
+        "cuts_in_halves": (2, 2, 0, 0, 0, 2),
+        "cuts_a_prompt": (2, 2, 0, 0, 0, 2),
+        "sends_all": (2, 0, 0, 0, 0, 0),
+        "misses": (2, 0, 0, 2, 0, 0),
+        "reads_alone": (2, 0, 2, 0, 0, 0),
+        "cuts_with_version": (2, 2, 0, 2, 2, 0),
+    }
+    title = "The judge cuts was not shown 2 of 2 edited turns (2 of its 2 missed violations)"
+    for form in ("html", "md"):
+        assert title in sessions.reports[form].replace("\\", "")

@@ -10,38 +10,29 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.results import CaseResult, total_spending
-from tests.plugin.recorded import Done, run_pytest
+from pytest_jrh.core.results import CaseResult
+from tests.plugin.recorded import LABELLED, Done, conversation, run_pytest, write_files
 from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, Request
 
 IDS = tuple(f"r{number}" for number in range(1, 6))
 RUNS = ("a", "b", "c", "d")
 BROKEN = {("a", "r1"), ("b", "r2"), ("b", "r5"), ("c", "r3")}
-CONFIG = """
-suite: {log: runs.jsonl, rubrics: rubrics.yml}
-cases: {kinds: [labels]}
-labels: {path: labels.csv}
-"""
 PROMPT = "{model: openai/judge, together: true}"
 PROMPT_3 = "{model: openai/judge, together: true, repeats: 3}"
 RECORD = "--jrh-record-mode=once"
 
 
-def write(folder: Path, judge: str, config: str = CONFIG) -> None:
+def write(folder: Path, judge: str) -> None:
     """A suite of four runs, which break some of five rubrics."""
-    runs, labels = [], ["run_id,rubric_id,label"]
+    runs, labels = "", "run_id,rubric_id,label\n"
     for run in RUNS:
         said = " ".join(f"breaks-{name}" for of, name in sorted(BROKEN) if of == run)
-        turns = [{"role": "user", "content": "Help me, please. " * 40}]
-        turns.append({"role": "assistant", "content": f"Here you are. {said}"})
-        runs.append(json.dumps({"id": run, "messages": turns}))
-        labels += [f"{run},{name},{int((run, name) in BROKEN)}" for name in IDS]
+        runs += conversation(run, "Help me, please. " * 40, f"Here you are. {said}")
+        labels += "".join(f"{run},{name},{int((run, name) in BROKEN)}\n" for name in IDS)
     rubrics = [{"id": name, "instructions": f"The answer keeps {name}."} for name in IDS]
-    (folder / "runs.jsonl").write_text("\n".join(runs), encoding="utf-8")
-    (folder / "labels.csv").write_text("\n".join(labels), encoding="utf-8")
-    (folder / "rubrics.yml").write_text(json.dumps(rubrics), encoding="utf-8")
-    (folder / "suite.yml").write_text(f"{config}judge: {judge}\n", encoding="utf-8")
+    files = {"runs.jsonl": runs, "labels.csv": labels, "rubrics.yml": json.dumps(rubrics)}
+    write_files(folder, {**files, "suite.yml": f"{LABELLED}judge: {judge}\n"})
 
 
 def verdict(name: str, text: str) -> dict[str, Any]:
@@ -71,28 +62,20 @@ def outcomes(folder: Path) -> Counter[tuple[str, str]]:
 ALL_AGREE = Counter({(name, "agree"): len(RUNS) for name in IDS})
 
 
-def test_five_rubrics_take_a_fifth_of_the_calls_and_a_replay_none(tmp_path: Path) -> None:
-    calls, tokens = [], []
-    for number, judge in enumerate(["{model: openai/judge, repeats: 3}", PROMPT_3]):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        write(folder, judge)
-        with ModelServer(answer) as server:
-            planned = session(folder, server, RECORD, "--jrh-plan").stdout
-            done = session(folder, server, RECORD, "-n2")
-            asked = server.count()
-            assert f"{asked} calls, " in planned
-            assert ("under all rubrics in one call" in " ".join(planned.split())) == bool(number)
-            assert f"{asked} calls, 0 replayed" in done.stdout, done.stdout
-            assert outcomes(folder) == ALL_AGREE
-            replayed = session(folder, server)
-            assert f"0 calls, {asked} replayed" in replayed.stdout
-            assert outcomes(folder) == ALL_AGREE
-            assert server.count() == asked
-        calls.append(asked)
-        tokens.append(total_spending(results(folder)).usage.total)
-    assert calls == [60, 12]
-    assert tokens[1] < tokens[0] / 2
+def test_five_rubrics_take_the_calls_of_one_and_a_replay_none(tmp_path: Path) -> None:
+    write(tmp_path, PROMPT_3)
+    asked = len(RUNS) * 3
+    with ModelServer(answer) as server:
+        planned = session(tmp_path, server, RECORD, "--jrh-plan").stdout
+        assert f"{asked} calls, " in planned
+        assert "under all rubrics in one call" in " ".join(planned.split())
+        done = session(tmp_path, server, RECORD, "-n2")
+        assert f"{asked} calls, 0 replayed" in done.stdout, done.stdout
+        assert outcomes(tmp_path) == ALL_AGREE
+        replayed = session(tmp_path, server)
+        assert f"0 calls, {asked} replayed" in replayed.stdout
+        assert outcomes(tmp_path) == ALL_AGREE
+        assert server.count() == asked
 
 
 def test_a_case_is_judged_once_for_all_and_a_changed_rubric_asks_again(tmp_path: Path) -> None:
@@ -101,15 +84,12 @@ def test_a_case_is_judged_once_for_all_and_a_changed_rubric_asks_again(tmp_path:
     with ModelServer(answer) as server:
         session(tmp_path, server, RECORD, "-k", "r3 and a[")
         assert server.count() == 1
-        session(tmp_path, server, RECORD, "--jrh-baseline=b.json", "--jrh-update-baseline")
+        session(tmp_path, server, RECORD)
         assert server.count() == len(RUNS)
         rubrics.write_text(rubrics.read_text().replace("keeps r2.", "keeps r2. Always."))
-        red = session(tmp_path, server, "--jrh-baseline=b.json")
-        assert "20 cases have no verdict (20 unrecorded)" in red.stdout
-        again = session(tmp_path, server, "--jrh-record-mode=new_episodes", "--jrh-baseline=b.json")
-        assert server.count() == 2 * len(RUNS)
-    # The reworded one has left the comparison.
-    assert "16 of 20 cases compared: 4 with other labels or texts" in " ".join(again.stdout.split())
+        red = session(tmp_path, server)
+        assert server.count() == len(RUNS)
+    assert "20 cases have no verdict (20 unrecorded)" in red.stdout
 
 
 def test_a_verdict_that_is_missing_is_missing_under_its_rubric_alone(tmp_path: Path) -> None:

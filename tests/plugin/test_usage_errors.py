@@ -6,7 +6,6 @@ A discovered suite in a collection error.
 from __future__ import annotations
 
 import errno
-import json
 import math
 import os
 from pathlib import Path
@@ -16,8 +15,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.config.options import Options, mistakes
-from tests.plugin.recorded import Recorded
-from tests.support.suites import SuiteFiles
+from tests.plugin.recorded import Recorded, conversation
 
 
 def replace_in(path: Path, old: str, new: str) -> None:
@@ -26,71 +24,29 @@ def replace_in(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def append_to(path: Path, text: str) -> None:
-    path.write_text(path.read_text("utf-8") + text, encoding="utf-8")
-
-
-def misspell(suite: SuiteFiles) -> None:
-    replace_in(suite.config, "tests_to_run", "test_to_run")
-
-
-def truncate_the_log(suite: SuiteFiles) -> None:
-    log = suite.data / "runs.eval"
-    log.write_bytes(log.read_bytes()[:300])
-
-
-def break_a_template(suite: SuiteFiles) -> None:
-    template = (
-        suite.folder / "inputs/custom_prompts" / suite.module / "agent_perturbation" / "editor.md"
-    )
-    template.parent.mkdir(parents=True)
-    template.write_text(
-        "{{ original_message }} {{ rubric }} {{ ordinal_guidance }} {{ ruberic }}", encoding="utf-8"
-    )
-
-
-def name_an_unknown_preprocessor(suite: SuiteFiles) -> None:
-    append_to(
-        suite.config,
-        "test_agent_perturbation_config: {transcript_preprocessor: [drop_tool_mesages]}\n",
-    )
-
-
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_a_mistake_in_a_named_suite_is_a_usage_error(
+def test_every_problem_of_every_suite_is_a_usage_error_at_once(
     pytester: pytest.Pytester, recorded: Recorded, workers: list[str]
 ) -> None:
     replace_in(recorded.scale.data / "rubrics.yml", "score: 1", "score: 7")
-    result = pytester.runpytest_inprocess(recorded.scale.option, *workers)
+    log = recorded.panel.data / "runs.eval"
+    log.write_bytes(log.read_bytes()[:300])
+    replace_in(recorded.tiny.config, "tests_to_run", "test_to_run")
+    options = [suite.option for suite in (recorded.scale, recorded.panel, recorded.tiny)]
+    result = pytester.runpytest_inprocess(*options, "--jrh-config=nowhere.yml", *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: the suite cannot be used, 1 problem:", "*rubrics.yml:*score*"]
+    result.stderr.fnmatch_lines_random(
+        [
+            "ERROR: the suite cannot be used, 4 problems:",
+            "*rubrics.yml:*score*",
+            "*panel/runs.eval*",
+            "*tiny.yml:*test_to_run*",
+            "*nowhere.yml*",
+        ]
     )
     for stream in (result.stdout, result.stderr):
         stream.no_fnmatch_line("*Traceback*")
         stream.no_fnmatch_line("*INTERNALERROR*")
-
-
-def test_every_problem_of_every_suite_is_told_at_once(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    for make in (break_a_template, name_an_unknown_preprocessor, truncate_the_log):
-        make(recorded.scale)
-    misspell(recorded.tiny)
-    options = [recorded.scale.option, recorded.tiny.option, "--jrh-config=nowhere.yml"]
-    result = pytester.runpytest_inprocess(*options)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    text = result.stderr.str()
-    for told in (
-        "editor.md",
-        "drop_tool_mesages",
-        "scale/runs.eval",
-        "tiny.yml:",
-        "test_to_run",
-        "nowhere.yml",
-    ):
-        assert told in text
-    assert "the suite cannot be used, 5 problems:" in text
 
 
 def test_a_mistake_in_a_suite_that_is_not_named_is_a_collection_error_and_nothing_is_asked(
@@ -137,20 +93,16 @@ def test_a_bad_option_is_named(options: dict[str, Any], told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("mistake", "told"),
     [
-        (["--jrh-max-cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
-        (
-            ["-o", "jrh_record_mode=new_episode", "-n2"],
-            "*jrh_record_mode = new_episode: must be one of none, once, *",
-        ),
+        ("--jrh-max-cost=nan", "*--jrh-max-cost=nan: must be a number >= 0*"),
+        ("-ojrh_record_mode=new", "*jrh_record_mode = new: must be one of none, once, *"),
     ],
-    ids=["alone", "-n 2"],
 )
 def test_a_bad_option_is_a_usage_error(
-    pytester: pytest.Pytester, recorded: Recorded, arguments: list[str], told: str
+    pytester: pytest.Pytester, recorded: Recorded, mistake: str, told: str
 ) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, *arguments)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, mistake, "-n2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([told])
     result.stderr.no_fnmatch_line("*Traceback*")
@@ -176,10 +128,10 @@ def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Let nobody look into a folder: its permissions alone do not stop root."""
     look = os.stat
 
-    def looked(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+    def looked(path: Any, **options: Any) -> os.stat_result:
         if not isinstance(path, int) and f"{os.fspath(path)}".startswith(f"{folder}{os.sep}"):
             raise PermissionError(errno.EACCES, "Permission denied", path)
-        return look(path, *arguments, **options)
+        return look(path, **options)
 
     monkeypatch.setattr(os, "stat", looked)
 
@@ -226,8 +178,7 @@ def test_a_path_that_the_system_refuses_is_no_traceback(
     monkeypatch.chdir(tmp_path)
     Path("loop.csv").symlink_to("loop.csv")
     Path("t.csv").write_text("id,label,verdict\n1,1,1\n2,0,0\n")
-    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-    Path("t.jsonl").write_text(json.dumps({"id": "a", "messages": messages}))
+    Path("t.jsonl").write_text(conversation("a", "a", "b"))
     assert main([*arguments, name]) == 4
     assert name.partition("/")[0][:40] in capsys.readouterr().err
 
