@@ -207,7 +207,7 @@ def _has_answer(table: Table, column: str, cases: Iterable[Case]) -> bool:
     known = set(BARE)
     for case in {case.rubric.id: case for case in cases}.values():
         known.update(case.scale.label_words)
-    words = {as_word(text) for text in table.texts(column)}
+    words = {as_word(text) for text in {*table.texts(column)}}
     return any(word in known or word.lstrip("+-.")[:1].isdigit() for word in words)
 
 

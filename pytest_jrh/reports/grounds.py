@@ -268,11 +268,14 @@ def disputed_cases(session: Session) -> Iterator[Cases]:
     """The cases of which at most half of all people say one thing, with what they say."""
     for suite, grounds in session.grounds.items():
         votes, remarks = grounds.votes, {}
+        results = [result for result in session.results if result.suite == suite]
+        ids = {result.spec.label_key: result.case_id for result in results}
         for number in votes.disputed:
             (rubric, run, epoch), _, _, of_people = votes.cases[number]
             parts = [run, rubric if session.has_rubrics else "", epoch if epoch > 1 else ""]
             said = (f"{person}: {votes.word(vote)}" for person, vote in of_people.items())
-            remarks[", ".join(map(str, filter(None, parts)))] = listed(said, _MOST_VOTES)
+            name = ids.get((rubric, run, epoch)) or ", ".join(map(str, filter(None, parts)))
+            remarks[name] = listed(said, _MOST_VOTES)
         title = f"{session.prefix(suite)}disputed"
         yield from case_list(session, title, remarks, "warning")
 

@@ -174,7 +174,7 @@ def label_row(assigned: Assigned) -> Json:
     return {
         "key": assigned.key,
         "number": assigned.number,
-        "title": one_line(last[:200]),
+        "title": one_line(last[:80]),
         "value": value,
         "word": word,
         "note": note,

@@ -15,7 +15,7 @@ let assignment = -1;
 const seenPrompts = new Set();
 
 const isOpen = (row) => !row.value;
-FILTERS.push(["open", "to label", isOpen]);
+FILTERS.splice(0, FILTERS.length, filterOf("all"), ["open", "to label", isOpen]);
 for (const name of Object.keys(PICKS)) PICKS[name] = () => [];
 look.row = (row) => make("a", { href: `#case=${row.key}`, tabindex: "-1" },
   make("span", { class: "sign" }, String(row.number)),
@@ -132,7 +132,7 @@ look.opened = (row) => {
   $("title").replaceChildren(long(body.question, undefined, LONGEST));
   $("title").classList.toggle("lengthy", body.question.length > LENGTHY);
   const prompts = body.turns.filter((turn) => turn.role === "system").map((turn) => JSON.stringify(turn.parts));
-  if (prompts.some((prompt) => !seenPrompts.has(prompt))) unfold();
+  if (prompts.some((prompt) => !seenPrompts.has(prompt))) openFolds();
   for (const prompt of prompts) seenPrompts.add(prompt);
   const answers = offered().map(([label, key, word]) => {
     const value = String(label ?? "none");

@@ -142,8 +142,9 @@ function drawFold(turns) {
   return make("details", { class: "fold" }, make("summary", {}, make("span", {}, text)), turns.map(drawTurn));
 }
 
+const openFolds = () => document.querySelectorAll(".fold").forEach((fold) => fold.setAttribute("open", ""));
 function unfold() {
-  for (const fold of document.querySelectorAll(".fold")) fold.open = true;
+  openFolds();
   for (const more of document.querySelectorAll("#turns .more")) more.click();
 }
 

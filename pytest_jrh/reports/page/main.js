@@ -46,7 +46,7 @@ function keepKeys(areOn) {
 // What can be pressed now.
 const keysList = make("dl", { id: "keys-list" });
 const letters = make("input", { type: "checkbox", id: "letters", checked: "", change: () => keepKeys(letters.checked) });
-const keysDialog = dialog("keys-dialog", "Keys", keysList, make("p", {}, make("label", {}, letters, " Single letters, digits and signs work as keys")), make("form", { method: "dialog", class: "steps" }, make("button", {}, "Close")));
+const keysDialog = dialog("keys-dialog", "Keys", keysList, make("p", {}, make("label", {}, letters, " Single letters, digits and signs work as keys")), make("form", { method: "dialog", class: "steps" }, make("button", { autofocus: "" }, "Close")));
 letters.checked = keepKeys();
 $("keys").addEventListener("click", () => {
   const lines = [["↑ ↓", "Through the list"], ["Esc", "Back to the list"]];
