@@ -237,7 +237,12 @@ def _cases(
             metadata = {"digest": item.digest, "word": item.word}
             case = Case(
                 CaseSpec("", "label", rubric.id, key.case, key.epoch),
-                replace(rubric, id=rubric.id or "the rubric", instructions=text, answers=scale),
+                replace(
+                    rubric,
+                    id=rubric.id or "the rubric",
+                    instructions=text,
+                    answers=scale or rubric.answers,
+                ),
                 AgentRun(key.case, key.epoch, messages, metadata=metadata),
                 PerturbationOutcome(messages),
                 expected=None,

@@ -116,6 +116,9 @@ def suite_rubrics(
             message = "has no classes, so it has no place in a suite of classes"
             if rubric.classes:
                 message = f"has classes, so it has no place in a suite that is {mode}"
+        if rubric.answers is not None:
+            key, message = "answers", "has names of its answers, which only label asks for"
+            hint = "name the two answers of a suite by suite.answers"
         if orders:
             offered = paired(orders)
             if rubric.classes or rubric.score_levels or rubric.not_applicable:
@@ -197,7 +200,7 @@ def _rubric(
         known.add(word)
     if len(mistakes) > before or instructions is None:
         return None
-    return Rubric(
+    rubric = Rubric(
         section.id,
         instructions,
         levels,
@@ -207,6 +210,10 @@ def _rubric(
         classes=tuple(section.classes.items()),
         not_applicable=section.not_applicable or "",
     )
+    if section.answers is None:
+        return rubric
+    two = named(section.answers["1"], section.answers["0"])
+    return replace(rubric, answers=rubric.offering(two))
 
 
 def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:

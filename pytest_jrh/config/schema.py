@@ -504,6 +504,9 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
         Takes("2 to 20 classes, each a name with when it is due, such as {tie: Both are as good.}"),
     ] = Field(default_factory=dict)
     """In place of score_levels: the answers, words without an order, each with when it is due."""
+    answers: TwoAnswers | None = None
+    """For `label`: what the two answers are called, such as {1: harmful, 0: harmless}; of a suite
+    `suite.answers` says so."""
     not_applicable: _UNBLANK | None = None
     """When the answer is n/a: the rubric is about nothing in the case. Left out: it never is."""
     probes: RubricProbes | None = None

@@ -86,10 +86,12 @@ class LabelPages(Opened):
     def start(self, board: LabelBoard) -> str:
         return self.serve(Labelling(board)).url
 
-    def page(self, url: str, *, name: str = "ann", **look: Any) -> Any:
+    def page(self, url: str, *, name: str | None = "ann", **look: Any) -> Any:
         """Open the page, and give the name that it asks for."""
         page = self.open(url, **look)
         page.wait_for_selector("#enter[open]")
+        if name is None:
+            return page
         page.keyboard.type(name)
         page.keyboard.press("Enter")
         page.wait_for_selector("#enter:not([open])", state="attached")

@@ -244,8 +244,7 @@ def test_deciding(sessions: Sessions, look: Look) -> None:
 
 def test_labelling_blind(pages: LabelPages, look: Look) -> None:
     board = labelling(blind_suite(pages.folder, sample=9), [*all_kinds(12), hostile_case()])
-    page = pages.page(pages.start(board), width=WIDTHS[-1], name="")
-    page.wait_for_selector("#enter[open]")
+    page = pages.page(pages.start(board), width=WIDTHS[-1], name=None)
     look(page, "enter")
     page.keyboard.type("Ada")
     page.keyboard.press("Enter")

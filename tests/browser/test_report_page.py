@@ -262,7 +262,6 @@ def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
     long = {**MESSAGES[-1], "content": old}
     page = opened(write(tmp_path, made, (long, *MESSAGES[1:])), of(made[0]))
     page.keyboard.press("f")
-    page.click("#turn-0 .more")
     wait_for(page, "document.querySelector('#turn-0 .text').textContent.length", len(old))
 
 
@@ -272,6 +271,8 @@ def test_a_large_report_lists_every_case_and_says_what_was_left_out(
     made = judged(coin(), runs=125, rubrics=("a", "b", "c", "d"))
     path = write(tmp_path, made, limit=1_000)
     page = opened(path, "#show=all")
+    assert page.evaluate(LISTED) == 100
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
     wait_for(page, LISTED, 1_000)
     keys = set(page.eval_on_selector_all("#list a", "all => all.map(one => one.hash)"))
     assert keys == {of(result) for result in made}

@@ -159,6 +159,9 @@ def test_a_scale_has_its_scores() -> None:
     write("scale.yml", f"- {{id: good, instructions: It is., score_levels: {levels}}}\n")
     label_here(table(1), "--rubric", "scale.yml", labels={"c0": 2})
     assert [row["label"] for row in kept()] == ["2"]
+    write("two.yml", "- {id: harm, instructions: It does., answers: {1: harmful, 0: harmless}}\n")
+    label_here(table(1), "--rubric", "two.yml", "--out=two.csv")
+    assert ",harmful," in Path("two.csv").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
