@@ -130,7 +130,9 @@ look.opened = (row) => {
   $("about").replaceChildren(`Case ${row.number}`);
   if (!body) return $("voices").replaceChildren();
   $("title").replaceChildren(long(body.question, undefined, LONGEST));
-  $("title").classList.toggle("lengthy", body.question.length > LENGTHY);
+  const isLengthy = body.question.length > LENGTHY;
+  $("title").classList.toggle("lengthy", isLengthy);
+  $("title").tabIndex = isLengthy ? 0 : -1;
   const prompts = body.turns.filter((turn) => turn.role === "system").map((turn) => JSON.stringify(turn.parts));
   if (prompts.some((prompt) => !seenPrompts.has(prompt))) openFolds();
   for (const prompt of prompts) seenPrompts.add(prompt);

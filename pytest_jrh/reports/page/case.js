@@ -52,9 +52,9 @@ function drawMarks(marks, most) {
       const isShown = session.served && IMAGE_DATA.test(attrs.src);
       parent.append(isShown ? make("img", { src: attrs.src, alt: content }) : `${content} (${attrs.src})`);
     } else if (tag) {
-      const node = make(tag, { start: tag === "ol" ? attrs.start : null, dir: tag === "pre" ? "ltr" : within.length === 1 ? "auto" : null }, info && tag === "pre" ? make("b", {}, `${info}\n`) : null, content);
+      const node = make(tag, { start: tag === "ol" ? attrs.start : null, dir: tag === "pre" ? "ltr" : within.length === 1 ? "auto" : null, tabindex: tag === "pre" ? "0" : null }, info && tag === "pre" ? make("b", {}, `${info}\n`) : null, content);
       if (type === "link_open") node.address = [attrs.href, attrs.title && `“${attrs.title}”`].filter(Boolean).join(" ");
-      parent.append(tag === "table" ? make("div", { class: "scroll" }, node) : node);
+      parent.append(tag === "table" ? make("div", { class: "scroll", tabindex: "0" }, node) : node);
       // What is nested deeper stands beside it.
       if (nesting > 0) within.push(within.length > DEEPEST ? parent : node);
     } else parent.append(content);
