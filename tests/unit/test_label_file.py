@@ -277,17 +277,21 @@ def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys
     assert "is drawn by --by and has a weight, and new ones have none" in capsys.readouterr().err
 
 
-def test_each_case_is_itself_whatever_its_id_and_its_words() -> None:
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
+def test_each_case_is_itself_whatever_its_id_and_its_words(name: str) -> None:
     """What is written is what is read again: nothing is asked twice, or lands under another id."""
     rows = [{"id": id_, "text": "same", "verdict": "violated"} for id_ in IDS]
     write("t.jsonl", as_text(rows))
+    # A quote before a sign is part of the cell, unless the file is ours.
+    with Path("t.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([[*rows[0]], *(row.values() for row in rows)])
     labels = {id_: index % 2 for index, id_ in enumerate(IDS)}
-    asked = label_here("t.jsonl", *POLITE, labels=labels)
+    asked = label_here(name, *POLITE, labels=labels)
     assert len(asked) == len(kept()) == len(labels)
-    assert label_here("t.jsonl", *POLITE, again=False) == []
+    assert label_here(name, *POLITE, again=False) == []
     # A spreadsheet takes none for a formula.
     assert {"'=1+1", "'@", "'\uff1d", "''=", "'''@", "-5"} <= {row["case_id"] for row in kept()}
-    results = check_table("t.jsonl", labels="labels.csv").results
+    results = check_table(name, labels="labels.csv").results
     assert {result.run_id: result.label for result in results} == labels
 
 
