@@ -20,9 +20,9 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, Extra
-from pytest_jrh.core.scales import BINARY, PLACES, numbered, paired
+from pytest_jrh.core.scales import BINARY, PLACES, Scale, numbered, paired
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import ELLIPSIS, same_lines
+from pytest_jrh.core.text import same_lines
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.columns import (
@@ -63,7 +63,6 @@ from pytest_jrh.stats.verdicts import NOT_COMPARED, Coded, Verdicts
 from pytest_jrh.stats.weights import Stratum, strata
 
 _MOST_KEPT = 8192
-_LONGEST_TEXT = 8_000
 _ITSELF = "is held against itself"
 _WEIGHTED = (
     "its labels were drawn by what a judge says, so that its mistakes are among them more often "
@@ -300,8 +299,10 @@ def _session(results: TableResults) -> Session:
                 reasons=tuple(reasons),
             )
     rubrics = {}
-    for name in verdicts.rubric.names:
-        rubrics[results.name, name] = Rubric(name, "", answers=table.values.scale)
+    wordings = table.table.texts("rubric_text")
+    rows = {results.rubric(case): case.row for case, _ in results.rows}
+    for name, row in rows.items():
+        rubrics[results.name, name] = Rubric(name, wordings[row], answers=table.values.scale)
     return Session(
         results,
         columns=verdicts,
@@ -341,9 +342,10 @@ def _decision(results: TableResults) -> Decision:
 def _votes(results: TableResults) -> Votes:
     """What people say of the cases of a table."""
     cases: list[VotedCase] = []
-    if all(case.votes.keys() <= {""} for case in results.table.cases.values()):
+    table_cases = results.table.cases.values()
+    if all(case.votes.keys() <= {""} for case in table_cases):
         return Votes()
-    for case in results.table.cases.values():
+    for case in table_cases:
         key = (results.rubric(case), case.key.case, case.key.epoch)
         cases.append(VotedCase(key, case.cluster or case.key.case, case.label, case.votes))
     return Votes(cases, results.table.values.scale)
@@ -423,15 +425,9 @@ class TableResults(Sequence[CaseResult]):
         return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
 
     def texts(self, result: CaseResult) -> Sequence[Message]:
-        """What the first row of a case holds of what was judged; long texts are cut."""
+        """What the first row of a case holds of what was judged."""
         case, _ = self.rows[self.nodes.data[result.case_id]]
-        turns = []
-        for turn in texts_of_row(self.table.table, self._text_columns, case.row):
-            text = str(turn["content"])
-            if (more := len(text) - _LONGEST_TEXT) > 0:
-                text = f"{text[:_LONGEST_TEXT]} {ELLIPSIS} ({more:,} more characters)"
-            turns.append({**turn, "content": text})
-        return turns
+        return texts_of_row(self.table.table, self._text_columns, case.row)
 
     def rubric(self, case: TableCase) -> str:
         """The name of its rubric; where there are none, that of the column of labels."""
@@ -514,7 +510,9 @@ class TableResults(Sequence[CaseResult]):
             scores=case.scores(judge),
             reasons=tuple(_reasoning(table, row, judge) for row, _ in given),
             why=why,
-            extra=Extra(probabilities=case.probabilities(judge)),
+            extra=Extra(
+                probabilities=case.probabilities(judge), votes=tuple(_people_say(case, scale))
+            ),
         )
 
     def _columns(self) -> Iterator[Json]:
@@ -594,6 +592,14 @@ class TableResults(Sequence[CaseResult]):
             return {}
         clusters = Coded.of(case.cluster or str(key) for key, case in cases.items())
         return dict(zip(cases, strata(weights, clusters.codes), strict=True))
+
+
+def _people_say(case: TableCase, scale: Scale) -> Iterator[str]:
+    """What each person says of a case, with a note; of one without a name the note alone."""
+    for person, label in case.votes.items():
+        note = (case.notes or {}).get(person, "")
+        said = f"{person}: {Votes((), scale).word(label)}. {note}"
+        yield said.rstrip() if person else note
 
 
 def _reasoning(table: VerdictTable, row: int, judge: str) -> str:

@@ -112,7 +112,8 @@ class Extra:
     that the verifier rejected, where that is why there is none. `review` is what people decided
     about the case, where a review is in play. `reworded`: made for another text of the rubric than
     the judge had. `shown` is whether the judge was shown what decides, where that is known.
-    `slices` are those that the case is in. `systems` gave the two answers of a pair.
+    `slices` are those that the case is in. `systems` gave the two answers of a pair. `votes`
+    are what people say of a case of a table, a line each.
     """
 
     altered: bool = False
@@ -129,6 +130,7 @@ class Extra:
     shown: ShownTurns | None = None
     slices: Slices = ()
     systems: tuple[str, ...] = ()
+    votes: tuple[str, ...] = ()
 
 
 @with_config(ConfigDict(strict=True))

@@ -38,7 +38,7 @@ from pytest_jrh.core.scales import (
     with_not_applicable,
 )
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.columns import CaseKey, Columns, Table, words_of
+from pytest_jrh.sources.columns import CaseKey, Columns, Table, columns_named, words_of
 from pytest_jrh.sources.results.scores import quoted
 
 _MOST_CLASSES = 20
@@ -295,8 +295,8 @@ def _meaning_of_one(column: str) -> str:
 @dataclass(slots=True)
 class TableCase:
     """A case of a table: the `label` is what the `votes` of people come to, by their names, or what
-    is settled, and `given` are by judge the verdicts that there are, one a repeat, each behind its
-    row. `row` is the first one.
+    is settled, `notes` what they wrote beside them, and `given` are by judge the verdicts that
+    there are, one a repeat, each behind its row. `row` is the first one.
     """
 
     key: CaseKey
@@ -304,6 +304,7 @@ class TableCase:
     cluster: str | None
     label: int | None = None
     votes: dict[str, int | None] = field(default_factory=dict)
+    notes: dict[str, str] | None = None
     weight: float = 0.0
     stratum: str = ""
     given: dict[str, list[tuple[int, Verdict]]] = field(default_factory=dict)
@@ -381,6 +382,7 @@ def cases_of(
         verdicts[name] = values.read(table, name, texts[name], problems, is_verdict=True)
     cases: dict[CaseKey, TableCase] = {}
     first_verdicts: dict[tuple[CaseKey, str, Any], Verdict | None] = {}
+    notes = table.texts("".join(columns_named(table, "note notes comment")[:1]))
     names, rubrics, epochs = texts[columns.case], texts[columns.rubric], texts[columns.epoch]
     for row, line in enumerate(table.lines):
         # Where no column names the case, its line does.
@@ -388,6 +390,8 @@ def cases_of(
         case = cases.get(key)
         if case is None:
             case = cases[key] = TableCase(key, row, texts[columns.cluster][row] or None)
+        if notes[row]:
+            case.notes = {**(case.notes or {}), annotators[row]: notes[row]}
         is_one_more_vote = annotators[row] not in {"", *case.votes}
         for name, of_column in labels.items():
             label, person = of_column[row], people[name][row]
@@ -458,6 +462,7 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
         if key in table.cases or of_people.label is not None:
             case = table.cases.setdefault(key, of_people)
             case.label, case.votes = of_people.label, of_people.votes
+            case.notes = of_people.notes
             case.weight, case.stratum = of_people.weight, of_people.stratum
     table.columns = table.columns._replace(labels=labels.columns.labels)
     table.notices += labels.notices

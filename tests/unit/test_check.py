@@ -23,7 +23,7 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli import checking
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.sources.tables import read_table
-from tests.support.page_reader import Page, bodies, listed_cases
+from tests.support.page_reader import Page, bodies, listed_cases, session_data
 from tests.support.tool_results import promptfoo
 
 pytestmark = pytest.mark.usefixtures("in_tmp_path")
@@ -90,11 +90,27 @@ def test_every_report_shows_what_was_judged(run: Run) -> None:
     page = Page.of(html)
     of_cases = bodies(page)
     first, second = (of_cases[row["key"]]["turns"] for row in listed_cases(page)[:2])
-    # What is cut is said, and an empty cell is no part.
+    # A long text is whole, and an empty cell is no part.
     assert [turn["part"] for turn in first] == ["Question", "Context", "Answer"]
-    assert first[1]["parts"][0]["text"].endswith("c … (1,000 more characters)")
+    assert first[1]["parts"][0]["text"] == "c" * 9_000
     assert [turn["part"] for turn in second] == ["Question", "Answer"]
     assert "\x1b" not in printed + markdown + html + json.dumps(first)
+
+
+def test_the_page_of_a_table_has_rubrics_and_what_each_person_says(run: Run) -> None:
+    rows = ["id,rubric_id,rubric_text,answer,annotator,label,note,verdict"]
+    for person, label, note in (("ann", 1, "It blames me."), ("bo", 0, ""), ("cy", "n/a", "?")):
+        rows.append(f"a,polite,It is polite.,As I told you.,{person},{label},{note},0")
+        rows.append(f"b,safe,It is safe.,Sit down.,{person},1,,0")
+    written("\n".join(rows))
+    run("verdicts.csv", "--map", "n/a=cannot tell", "--report=a.html")
+    page = Page.of(Path("a.html").read_text("utf-8"))
+    rubrics = session_data(page)["rubrics"].values()
+    assert {rubric["text"] for rubric in rubrics} == {"It is polite.", "It is safe."}
+    voices = {row["run"]: bodies(page)[row["key"]]["voices"] for row in listed_cases(page)}
+    assert voices["a"][0]["word"] == "no label"
+    assert voices["a"][0]["why"] == "ann: violated. It blames me.\nbo: satisfied.\ncy: no label. ?"
+    assert voices["b"][0]["why"] == "ann: violated.\nbo: violated.\ncy: violated."
 
 
 def test_results_of_a_tool_show_input_and_output(run: Run) -> None:
