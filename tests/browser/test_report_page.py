@@ -185,6 +185,30 @@ def test_list_is_filtered_and_leads_to_cases_by_keys(opened: Any, report: Path) 
     page.wait_for_selector("#list li:nth-child(2) a:focus")
 
 
+def test_search_finds_words_in_texts_and_reasons_and_marks_them(opened: Any, report: Path) -> None:
+    page = opened(report, "#show=all")
+    page.fill("#search", "turn 77 25 DAYS")
+    wait_for(page, LISTED, 1)
+    marked = "[...CSS.highlights.get('found')].map(range => range.startContainer.data)"
+    assert {"25"} <= set(page.evaluate(marked))
+    page.click("#filters button[value=alarm]")
+    assert page.inner_text("#nothing") == "No case matches. 1 of all cases do"
+    page.click("#nothing button")
+    wait_for(page, LISTED, 1)
+
+
+def test_a_key_lists_all_keys(opened: Any, report: Path) -> None:
+    page = opened(report)
+    page.keyboard.press("?")
+    keys = dict(zip(texts(page, "#keys-list dt"), texts(page, "#keys-list dd"), strict=True))
+    assert keys["/"] == "Search cases"
+    assert keys["f"] == "Unfold all"
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#keys-dialog", state="hidden")
+    page.keyboard.press("j")
+    page.wait_for_selector("#list li:nth-child(2) a[aria-current]")
+
+
 def test_on_a_phone_list_and_case_are_two_views(
     opened: Any, report: Path, results: Sequence[CaseResult]
 ) -> None:

@@ -1,14 +1,30 @@
 // ---- A case: its turns, and what everybody says of it. Reading, editing and blind labelling draw turns alike.
 
 // Bodies lie compressed in data blocks, one for each run; turns that its cases share stand there once, and are named by their places.
-async function bodyFromDisk(row) {
-  const text = $(row.block)?.textContent.trim();
+async function unpacked(block) {
+  const text = $(block)?.textContent.trim();
   if (!text) return null;
   const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const { pool, cases } = JSON.parse(await new Response(stream).text());
-  const body = cases[row.key];
-  return { ...body, turns: body.turns && body.turns.map((place) => pool[place]) };
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function bodyFromDisk(row) {
+  const block = await unpacked(row.block);
+  if (!block) return null;
+  const body = block.cases[row.key];
+  return { ...body, turns: body.turns && body.turns.map((place) => block.pool[place]) };
+}
+
+// What the search looks through, in lower case: turns, and what everybody says. Texts that cases share are kept once.
+const wordsOfTurn = (turn) => [turn.name, ...turn.parts.flatMap(({ title, text }) => [title, text])].join("\n").toLowerCase();
+const wordsSaid = (body) => [...body.voices.flatMap(({ who, word, why }) => [who, word, why]), ...body.facts.flat()].join("\n").toLowerCase();
+async function* wordsFromDisk() {
+  for (const name of new Set(source.rows.map((row) => row.block))) {
+    const block = await unpacked(name);
+    const pool = block?.pool.map(wordsOfTurn);
+    for (const [key, body] of Object.entries(block?.cases ?? {})) yield [key, [...(body.turns ?? []).map((place) => pool[place]), wordsSaid(body)]];
+  }
 }
 
 const LONG_RESULT = 1200;
@@ -179,9 +195,9 @@ function drawVoice(voice, cite) {
 function drawRubric(row) {
   const rubric = { ...rubricOf(row), ...body?.rubric };
   // Of a table no more than a name may be known, or not even that.
-  if (!rubric.id) return null;
+  if (!rubric.id && !rubric.text) return null;
   const levels = rubric.levels.map((level) => make("li", { dir: "auto" }, level));
-  return make("section", { class: "rubric" }, make("h3", { dir: "auto" }, `Rubric ${rubric.id}`),
+  return make("section", { class: "rubric" }, make("h3", { dir: "auto" }, `Rubric ${rubric.id}`.trim()),
     make("p", { dir: "auto" }, long(rubric.text)),
     levels.length ? make("ul", {}, levels) : null,
     rubric.place ? make("p", { class: "muted" }, make("code", {}, rubric.place)) : null);
@@ -191,9 +207,10 @@ function drawVoices(row) {
   if (!body) return [drawRubric(row) ?? ""];
   const cite = citing(body.turns?.length ?? 0);
   const facts = (body.facts ?? []).map(([title, text]) => [make("dt", {}, title), make("dd", { dir: "auto" }, long(text, cite))]);
-  const commands = (body.commands ?? []).map(([title, text]) => make("section", {}, make("h3", {}, title), command(text)));
+  const commands = [["Is the label wrong?", isMistake(row) && body.command && `${body.command} --jrh-review`], ["Run it again", body.command]];
+  const ways = commands.filter(([, text]) => text).map(([title, text]) => make("section", {}, make("h3", {}, title), command(text)));
   const voices = body.voices.map((voice) => drawVoice(voice, cite));
-  return [make("section", {}, voices), drawRubric(row) ?? "", facts.length ? make("dl", {}, facts) : "", ...commands, make("p", { class: "id" }, make("code", {}, row.node))];
+  return [make("section", {}, voices), drawRubric(row) ?? "", facts.length ? make("dl", {}, facts) : "", ...ways, make("p", { class: "id" }, make("code", {}, row.node))];
 }
 
 // What is known of the open case; null where there is nothing.
@@ -208,13 +225,31 @@ function showTurns() {
 }
 
 function showCase(row) {
-  $("title").textContent = row.title;
+  $("title").textContent = titleOf(row);
   const kind = make("span", { class: `tag ${isMistake(row) || row.kind === "turned" ? "bad" : ""}` }, row.kind);
   const where = [...placesOf(row), row.epoch > 1 ? `epoch ${row.epoch}` : "", row.variant ? row.test : ""];
   $("about").replaceChildren(kind, ...drawTags(row, Object.keys(TAG_KINDS)), where.filter(Boolean).join(" · "));
   showTurns();
   $("voices").replaceChildren(...drawVoices(row));
   look.opened(row);
+  markFound();
+}
+
+// Marks what is searched for in the open case, and unfolds it; nodes stay as they are.
+function markFound() {
+  if (!CSS.highlights) return;
+  const ranges = [], words = searched();
+  const texts = document.createTreeWalker($("case"), NodeFilter.SHOW_TEXT);
+  while (words.length && texts.nextNode()) {
+    const { currentNode: node } = texts, text = node.data.toLowerCase();
+    for (const word of text.length === node.data.length ? words : []) {
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
+        ranges.push(new StaticRange({ startContainer: node, startOffset: at, endContainer: node, endOffset: at + word.length }));
+        node.parentElement.closest(".fold")?.setAttribute("open", "");
+      }
+    }
+  }
+  CSS.highlights.set("found", new Highlight(...ranges));
 }
 
 // Opens a case; `focus` is "title", "row" or nothing.

@@ -7,6 +7,12 @@ const DECISIONS = ["undecided", "accepted", "edited", "rejected", "void", REJECT
 FILTERS.push(...DECISIONS.map((decision) => [decision, decision, (row) => row.decision === decision]));
 
 source.body = (row) => ask(`/cases/${row.key}`);
+source.words = async function* () {
+  for (const row of source.rows) {
+    const found = texts.has(row.key) ? null : await source.body(row);
+    if (found) yield [row.key, [...(found.turns ?? []).map(wordsOfTurn), wordsSaid(found)]];
+  }
+};
 listen((news) => {
   progress = news.progress;
   if (news.all) clear();
@@ -22,7 +28,7 @@ function showHow() {
   const wrong = source.rows.filter((row) => isMistake(row) && row.decision !== "rejected").length;
   if (wrong) parts.push(`The judge is wrong in ${wrong} of ${source.rows.length} cases`);
   if (progress.done < progress.shown) parts.push("A decision is saved at once");
-  else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix ${session.served.prompts || "the judge"}, or accept its verdicts with --jrh-update-baseline` : ""}`);
+  else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix the judge, or accept its verdicts with --jrh-update-baseline` : ""}`);
   showProgress("Decided", progress.done, progress.shown, parts.join(" · "));
   if (progress.finalized) showFinished("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
 }

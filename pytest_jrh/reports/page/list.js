@@ -39,6 +39,7 @@ let shown = [];
 const source = {
   rows: session.cases,
   body: bodyFromDisk,
+  words: wordsFromDisk,
 };
 
 const rowsByKey = new Map();
@@ -66,6 +67,9 @@ const drawTags = (row, names) => row.tags.filter((tag) => names.includes(tag)).m
 // Where a case is from, as far as its title does not say it.
 const placesOf = (row) => [row.run === row.title ? null : row.run, hasSeveral("suite") ? row.suite : null].filter(Boolean);
 
+// The names of runs and of probes are as they are written.
+const titleOf = (row) => (row.variant || row.title === row.run ? row.title : capital(row.title));
+
 // What a served page does in its own way: how a row of the list is drawn, what can be done with a turn, whether another case may be opened, and what follows once it is.
 const look = {
   row: drawRow,
@@ -80,7 +84,7 @@ function drawRow(row) {
   const where = [row.kind === "right" ? null : kind, ...placesOf(row), rubricOf(row).id];
   return make("a", { class: row.kind.replace(" ", "-"), href: `#case=${row.key}`, tabindex: "-1" },
     make("span", { class: "sign", "aria-hidden": "true" }, SIGNS[row.kind]),
-    make("span", { class: "what", dir: "auto" }, row.title),
+    make("span", { class: "what", dir: "auto" }, titleOf(row)),
     make("span", { class: "where", dir: "auto" }, drawTags(row, LISTED_TAGS), where.filter(Boolean).join(" · ")));
 }
 
@@ -91,7 +95,12 @@ function link(row) {
 
 // ---- Which rows match
 
-const wordsOf = (row) => [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.tags, ...row.judges.map((judge) => judge.name)];
+const wordsOfRow = (row) => [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.tags, ...row.judges.map((judge) => judge.name)].join("\n").toLowerCase();
+const ofRows = new WeakMap();
+function wordsOf(row) {
+  if (!ofRows.has(row)) ofRows.set(row, wordsOfRow(row));
+  return ofRows.get(row);
+}
 
 function isPicked(row) {
   for (const [name, value] of Object.entries(view.picked)) {
@@ -102,12 +111,25 @@ function isPicked(row) {
   return view.show === "all" || !view.picked.judge || !wrong.length || wrong.includes(view.picked.judge);
 }
 
-function matching() {
-  const words = view.query.toLowerCase().split(/\s+/).filter(Boolean);
-  const [, , test] = filterOf(view.show);
-  const hasWords = (text) => words.every((word) => text.includes(word));
-  return source.rows.filter((row) => test(row) && isPicked(row) && (!words.length || hasWords(wordsOf(row).join("\n").toLowerCase())));
+const searched = () => view.query.toLowerCase().split(/\s+/).filter(Boolean);
+
+function matching(test = filterOf(view.show)[2]) {
+  const words = searched();
+  const hasWords = (row) => {
+    const ofRow = wordsOf(row), inside = texts.get(row.key) ?? [];
+    return words.every((word) => ofRow.includes(word) || inside.some((text) => text.includes(word)));
+  };
+  return source.rows.filter((row) => test(row) && isPicked(row) && (!words.length || hasWords(row)));
 }
+
+// The words of cases beside those of their rows, by key; read once, all of them.
+const texts = new Map();
+let reading = null;
+async function readTexts() {
+  for await (const [key, words] of source.words()) texts.set(key, words);
+  if (view.query) changed({});
+}
+const learnTexts = () => (reading ??= readTexts());
 
 // Rows stand in lists of fifty, each of which is made when it comes into sight, or is printed.
 const FIFTY = 50;
@@ -129,7 +151,9 @@ function refresh(missing = "") {
   lists.slice(0, 2).forEach(fill);
   $("list").replaceChildren(...lists);
   for (const list of lists.slice(2)) sight.observe(list);
-  $("nothing").textContent = missing || "No case matches.";
+  const others = shown.length || missing ? 0 : matching(() => true).length;
+  const showAll = make("button", { type: "button", class: "link", click: () => changed({ show: "all" }) }, `${grouped(others)} of all cases do`);
+  $("nothing").replaceChildren(missing || "No case matches.", ...(others ? [" ", showAll] : []));
   $("nothing").hidden = shown.length > 0 && !missing;
   for (const choice of $("filters").children) choice.setAttribute("aria-pressed", String(choice.value === view.show));
   showPlace();
@@ -174,6 +198,7 @@ function drawFilters() {
 function changed(changes) {
   Object.assign(view, changes);
   refresh();
+  markFound();
   if (!shown.length && look.mayLeave()) close();
   if (isWide() && shown.length && !shown.includes(view.row)) open(shown[0]);
   else keep();

@@ -7,6 +7,7 @@ $("back").addEventListener("click", back);
 $("previous").addEventListener("click", () => step(-1));
 $("next").addEventListener("click", () => step(1));
 $("search").addEventListener("input", (event) => changed({ query: event.target.value }));
+$("search").addEventListener("focus", learnTexts);
 
 document.addEventListener("click", (event) => {
   const target = event.target.closest("a[href^='#case=']");
@@ -82,8 +83,10 @@ function put(rows) {
     if (!rowsByKey.has(row.key)) source.rows.push(row);
     else source.rows[source.rows.indexOf(rowsByKey.get(row.key))] = row;
     if (view.row?.key === row.key) view.row = row;
+    texts.delete(row.key);
   }
   index();
+  reading = null;
   drawFilters();
   refresh();
   if (focused) document.querySelector(`#list a[href="${focused}"]`)?.focus({ preventScroll: true });
@@ -93,3 +96,5 @@ index();
 drawOverview();
 drawFilters();
 start();
+// From disk all is there: the first word that is typed finds it.
+if (!session.served) setTimeout(learnTexts, 300);
