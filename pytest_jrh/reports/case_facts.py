@@ -10,13 +10,14 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import STAGES, VERIFIER
 from pytest_jrh.core.cases import SKIPS, UNSCORED, Case, Edit, Message, Why, majority
 from pytest_jrh.core.diffs import Piece, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.ids import LEDGER_FILE
+from pytest_jrh.core.ids import LEDGER_FILE, generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import (
@@ -78,6 +79,16 @@ def label_reason(case: Case) -> str:
     if not votes and plan is not None:
         return plan.thesis
     return "\n".join(votes)
+
+
+def stored_case(session: Session, result: CaseResult) -> tuple[Case | None, Case | None]:
+    """The case of a result, or that which its probe changed, without secrets, and what the probe
+    made of it; None for what is not stored, and where a model made the change.
+    """
+    spec = result.spec
+    base_id = generation_id(spec.base_case) if spec.derived else made_case_id(result)
+    case = session.redactor.value(session.records.read(base_id))
+    return case, changed_again(case, spec) if case and spec.derived else None
 
 
 def shown_edits(case: Case) -> Iterator[Diff]:
@@ -182,9 +193,12 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
         word = score_name(session, first, score)
         heard.append(Voice(speaker, word, reason_text(reasoning), by, wrong))
 
+    votes = "\n".join(first.extra.votes)
     if label is not None:
-        reason = label_reason(case) if case is not None else ""
+        reason = label_reason(case) if case is not None else votes
         add("label", label, reason, label_basis(session, first).text)
+    elif votes:
+        heard.append(Voice("label", "no label", votes, "", wrong=False))
     if case is not None and case.outcome.verification is not None:
         verified = case.verifier_answer
         if verified != label:
@@ -230,11 +244,11 @@ def _different(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, str]]:
 
 def no_verdict_text(why: Why) -> str:
     """Why there is no verdict; the same for cases that have none for the same reason."""
-    return escape_commands("\n".join(no_verdict_lines(why)))
+    return escape_commands("\n".join(_no_verdict_lines(why)))
 
 
-def no_verdict_lines(why: Why) -> list[str]:
-    """Why there is no verdict, in a paragraph: the stage, what came back, what to do. Of an error
+def _no_verdict_lines(why: Why) -> list[str]:
+    """Why there is no verdict, in one line: the stage, what came back, what to do. Of an error
     in the user's code also where it was raised, and of an unrecorded call what differs from the
     nearest recording.
     """
@@ -245,9 +259,9 @@ def no_verdict_lines(why: Why) -> list[str]:
     outcome = UNSCORED[why.kind]
     stage = STAGES[why.stage].title if why.stage in STAGES else f"the {why.stage}"
     happened = why.happened or outcome.happened.format(stage=stage)
-    sentences = [f"No verdict ({why.kind}): {happened}."]
+    sentences = [f"No verdict ({why.kind}): {visible(happened)}."]
     sentences += map(_sentence, (why.cause, why.advice or outcome.advice))
-    lines = wrapped(" ".join(filter(None, sentences)), WIDTH)
+    lines = [" ".join(filter(None, sentences))]
     if why.places:
         lines += ["", "raised at:", *(f"{INDENT}{visible(place)}" for place in why.places)]
     if why.difference:
@@ -409,7 +423,8 @@ class FailureText:
 def unscored_text(result: CaseResult, *, command: str) -> FailureText:
     """Explain why there is no verdict, with the cassette of an unrecorded call, and the command."""
     why = result.why
-    lines = [*no_verdict_lines(why), ""]
+    sentences, *details = _no_verdict_lines(why)
+    lines = [*wrapped(sentences, WIDTH), *details, ""]
     if why.cassette:
         lines.append(f"cassette: {visible(why.cassette)}")
     title = "record it" if why.kind == "unrecorded" else "run it again"

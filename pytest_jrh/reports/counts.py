@@ -84,10 +84,15 @@ class _Counts:
 
 def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
     """What is missed and what is a false alarm: of several judges a row each, of one its rubrics,
-    or the levels of its scale; what probes turned.
+    or the levels of its scale; what probes turned, alone where nothing else is wrong.
     """
     judged = [section for section in session.sections_of(suite) if section.total.counts.n]
     probes = [table for table in session.probes if table.suite == suite]
+    has_matrix = probes and (bars or len(judged) != 1)
+    is_right = not any(section.total.counts.disagree for section in judged)
+    if has_matrix and is_right and session.word == "FAIL":
+        yield _turned_table(probes)
+        return
     if len(judged) > 1:
         yield _judges_table(session, judged)
     elif judged:
@@ -108,7 +113,7 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
             # Where nothing is wrong: `0 of 25 violations missed`.
             tallies = [share.tally for share in total.shares.values() if share.wrong.n]
             yield Sentence(", ".join(tallies))
-    if probes and (bars or len(judged) != 1):
+    if has_matrix:
         yield _turned_table(probes)
         return
     for table in probes:

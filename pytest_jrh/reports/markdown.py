@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from pytest_jrh.core.diffs import Piece, near_changes
+from pytest_jrh.core.diffs import Piece, differences, near_changes
 from pytest_jrh.core.files import encoded
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.text import (
@@ -22,7 +22,7 @@ from pytest_jrh.core.text import (
     shortened,
     visible,
 )
-from pytest_jrh.core.transcript import titled_parts
+from pytest_jrh.core.transcript import text_to_compare, titled_parts
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
     Block,
@@ -39,7 +39,7 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
     is_warning,
 )
-from pytest_jrh.reports.case_facts import asked_and_answered, shown_edits, voices
+from pytest_jrh.reports.case_facts import asked_and_answered, shown_edits, stored_case, voices
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
@@ -154,9 +154,12 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     clean = session.redactor.text
     result = session.result(case.case_id)
     made_id = made_case_id(result)
-    record = session.records.read(made_id)
+    record, probe_case = stored_case(session, result)
     text = ""
-    edits = [] if record is None else list(shown_edits(session.redactor.value(record)))
+    edits = [] if record is None else list(shown_edits(record))
+    if record and probe_case:
+        before, after = map(text_to_compare, (record.messages, probe_case.messages))
+        edits = [Diff(differences(before, after), result.spec.variant)]
     messages = session.messages(result)
     parts = titled_parts(messages) if is_whole else asked_and_answered(messages)
     of_edits = {edit.title for edit in edits}

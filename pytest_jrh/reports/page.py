@@ -25,12 +25,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.core.cases import UNSCORED, Case, Edit, Message, Rubric
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
-from pytest_jrh.core.ids import generation_id, made_case_id, short_digest
+from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.templates import render_page
@@ -49,11 +48,17 @@ from pytest_jrh.core.transcript import (
     sources_of,
 )
 from pytest_jrh.people.decisions import holds_acts
-from pytest_jrh.reports.blocks import Headline, Sentence, block_values
-from pytest_jrh.reports.case_facts import blind_scores, facts_of, no_verdict_text, voices
+from pytest_jrh.reports.blocks import block_values
+from pytest_jrh.reports.case_facts import (
+    blind_scores,
+    facts_of,
+    no_verdict_text,
+    stored_case,
+    voices,
+)
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, spending_line, what_was_done
-from pytest_jrh.reports.summary import compose, worst_verdicts
+from pytest_jrh.reports.summary import compose, read_first
 from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
 from pytest_jrh.store.records import BY_HAND
 
@@ -64,10 +69,6 @@ BODIES = "<!--bodies-->"
 _MOST_OF_TABLE = 5_000
 """Cases that the page of a table lists: it may be large, and has little more to say of a case than
 the table itself."""
-_LISTED = (
-    "The list has {:,} of {:,} cases: regressions first, then other wrong verdicts. The figures "
-    "are of all."
-)
 _LONGEST_TITLE = 160
 _MARK = re.compile(r"[*_`|~#>\[]|^\s*(-|\+|\d+[.)])\s", re.MULTILINE)
 _MOST_MARKED = 100_000
@@ -121,24 +122,11 @@ def _hash(text: str) -> str:
 def session_values(session: Session, cases: SessionCases) -> Json:
     """What the page shows of a session but for the bodies of its cases."""
     summary = compose(session, bars=True)
-    # Of a single suite the headline stands at the top, with the sentences behind it.
-    headline = summary.headline
-    sentences = []
-    at_top = 0
-    for block in summary.answer:
-        if isinstance(block, Headline) and not block.suite:
-            headline = capital(block.text)
-        elif isinstance(block, Sentence) and not block.weight:
-            sentences.append(f"{capital(block.text).rstrip('.')}.")
-        else:
-            break
-        at_top += 1
     return {
         "word": summary.word,
-        "headline": headline,
-        "sub": " ".join(sentences),
+        "headline": capital(summary.headline),
         "blocks": {
-            "answer": block_values((*summary.answer[at_top:], *summary.steps)),
+            "answer": block_values((*summary.answer, *summary.steps)),
             "doubts": block_values(summary.doubts),
             "details": block_values(summary.details),
         },
@@ -167,8 +155,7 @@ class HtmlReport(Report):
         values = session_values(session, cases)
         listed = cases.ids
         if session.is_table and len(listed) > _MOST_OF_TABLE:
-            text = _LISTED.format(_MOST_OF_TABLE, len(listed))
-            values["blocks"]["answer"] += block_values([Sentence(text)])
+            values["of"] = len(listed)
             listed = listed[:_MOST_OF_TABLE]
         # The cases of a source run share a data block, as they share most of their turns.
         run_names: dict[tuple[str, str, int], str] = {}
@@ -176,6 +163,9 @@ class HtmlReport(Report):
         for made_id in listed:
             row = cases.row(made_id)
             run = (row["suite"], row["run"], row["epoch"])
+            if session.is_table:
+                # Each of these has texts of its own, and the search opens all blocks.
+                run = ("", "", len(values["cases"]) // 50)
             row["block"] = name = run_names.setdefault(run, f"block-{len(run_names)}")
             blocks.setdefault(name, []).append(made_id)
             values["cases"].append(row)
@@ -244,8 +234,8 @@ class SessionCases:
         contradicting = chain.from_iterable(contradicting_cases(session))
         self._contradicting = {result.case_id for result in contradicting}
         self._places = session.verdicts.places("made")
-        read_first = worst_verdicts(session).places("made")
-        self.ids = [made_id for (made_id,) in read_first | self._places]
+        first = read_first(session).places("made")
+        self.ids = [made_id for (made_id,) in first | self._places]
 
     def results_of(self, made_id: str) -> list[CaseResult]:
         """What a case came to under each of its judges."""
@@ -258,9 +248,8 @@ class SessionCases:
         for places in session.verdicts.places("suite", "rubric").values():
             result = session.results[places[0]]
             key = _rubric_key(result)
-            # What is called the rubric of a table may be a column of labels.
-            name = result.rubric_id if session.has_rubrics else ""
-            rubric = session.rubrics.get((result.suite, result.rubric_id), Rubric(name, ""))
+            rubric_id = result.rubric_id
+            rubric = session.rubrics.get((result.suite, rubric_id), Rubric(rubric_id, ""))
             position = ""
             if rubric.file:
                 file = relative_path(absolute(Path(rubric.file)), session.folder)
@@ -272,7 +261,8 @@ class SessionCases:
                 said = scale.said(score)
                 levels.append(f"{said}: {when}" if isinstance(said, str) else scale.meant(score))
             values[key] = {
-                "id": rubric.id,
+                # What is called the rubric of a table may be a column of labels.
+                "id": rubric.id if session.has_rubrics else "",
                 "text": rubric.instructions,
                 "place": position,
                 "levels": levels,
@@ -284,9 +274,7 @@ class SessionCases:
         results = self.results_of(made_id)
         first = results[0]
         # What was done to the case, as far as the editor says it; of a run as it is, the run.
-        # A probe and its variant are names.
-        done = what_was_done(first)
-        title = (done if first.spec.derived else capital(done)) or one_line(first.run_id)
+        title = what_was_done(first) or one_line(first.run_id)
         if first.outcome == "no_case" and not first.extra.edit:
             title = shortened(one_line(no_verdict_text(first.why)), _LONGEST_TITLE)
         judges = []
@@ -356,16 +344,11 @@ class SessionCases:
             if first.extra.reworded and rubric is not None:
                 text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n{text}"
             other_rubric = {"id": case.rubric.id, "text": text}
-        wrong, commands = _first_wrong(results), []
-        if command := session.commands.get(wrong.case_id):
-            if wrong.outcome == "disagree" and not wrong.spec.derived:
-                commands.append(("Is the label wrong?", f"{command} --jrh-review"))
-            commands.append(("Run it again", command))
         return {
             "turns": turns,
             "voices": [voice._asdict() for voice in voices(session, results, case)],
             "facts": list(self._facts(results, case)),
-            "commands": commands,
+            "command": session.commands.get(_first_wrong(results).case_id),
             "rubric": other_rubric,
         }
 
@@ -373,22 +356,15 @@ class SessionCases:
         """The case as it was judged, and its turns; of a probe's whose change a model made those of
         the case before it.
         """
-        session, spec = self.session, result.spec
-        base_id = generation_id(spec.base_case) if spec.derived else made_case_id(result)
-        case = session.redactor.value(session.records.read(base_id))
+        case, probe_case = stored_case(self.session, result)
         if case is None:
-            return None, bare_turns(session.messages(result)) or None
-        turns = case_turns(case)
-        if spec.derived:
-            probe_case = changed_again(case, spec)
-            if probe_case is not None:
-                turns = probe_turns(case, probe_case)
-                case = probe_case
+            return None, bare_turns(self.session.messages(result)) or None
+        turns = probe_turns(case, probe_case) if probe_case else case_turns(case)
         for turn in turns:
             for part in (*turn["parts"], *turn.get("was", ())):
                 # Images of logs are large: a page that is served has them.
                 part.pop("address", None)
-        return case, turns
+        return probe_case or case, turns
 
     def _facts(self, results: Sequence[CaseResult], case: Case | None) -> Iterator[tuple[str, str]]:
         first = results[0]

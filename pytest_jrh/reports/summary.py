@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.diffs import differences, near_changes
+from pytest_jrh.core.diffs import Piece, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import NOT_APPLICABLE, Scale
@@ -179,6 +179,7 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
+    yield from _unrecorded(session)
     yield from _probability_table(session)
 
 
@@ -269,6 +270,18 @@ def _prompt(change: PromptChange) -> Block:
     file = Path(change.now.file).name
     pieces = near_changes(differences(change.before, change.now.prompt), _CONTEXT)
     return Diff(tuple(pieces), f"changed in {one_line(file) or 'the prompt'}{of}")
+
+
+def _unrecorded(session: Session) -> Iterator[Diff]:
+    """What all calls that are not recorded ask otherwise, where that is one and the same."""
+    changes = {
+        result.why.difference for result in session.made_results if result.outcome == "unrecorded"
+    }
+    if len(changes) == 1 and not session.prompt_changes:
+        lines = [line for line in changes.pop().splitlines() if line[0] in "-+"]
+        pieces = [Piece("gone" if line[0] == "-" else "new", line[1:]) for line in lines]
+        if pieces:
+            yield Diff(tuple(pieces), "changed since the recording")
 
 
 def _doubts(session: Session) -> Iterator[Block]:
@@ -434,7 +447,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
-    correct = "drop it there" if is_made else "correct it where it was given"
+    correct = "drop it" if is_made else "correct it where it was given"
     text = f"label wrong: {correct}; right: fix {_judge_to_fix(session, wrong[0].judge)}"
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.
@@ -512,9 +525,18 @@ def _distance(kind: tuple[Scale, int | None, int]) -> int:
     return abs(score - label)
 
 
+def read_first(session: Session) -> Verdicts:
+    """The wrong verdicts, and behind them those that a probe turns more often than chance does."""
+    rows = [*worst_verdicts(session).row]
+    for table in session.probes:
+        if table.is_finding:
+            rows += map(session.rows.__getitem__, table.cases)
+    return session.verdicts.where(rows)
+
+
 def worst_cases(session: Session) -> ReadFirst | None:
     """The cases to read first, one of a panel once; None where no verdict is wrong."""
-    worst = worst_verdicts(session)
+    worst = read_first(session)
     of_cases = worst.places("made").values()
     cases = []
     for places in islice(of_cases, MOST_ON_PAGE):
@@ -546,6 +568,8 @@ def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:
 def _mistake(result: CaseResult) -> str:
     """What kind of mistake a wrong verdict is."""
     scale = result.scale
+    if result.spec.derived:
+        return f"turned by {result.test}"
     if not result.repeated and (scale.has_two or result.mistake != "wrong"):
         return result.mistake
     gave, right = result.scores_text, result.label_text

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +18,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import Json, as_text, listed, read_text
+from pytest_jrh.core.documents import Json, as_text, read_text
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
@@ -54,7 +53,6 @@ def _shell(*scripts: str, **served: object) -> tuple[str, str]:
     values = {
         "word": "",
         "headline": "pytest-jrh",
-        "sub": "",
         "served": served,
     }
     html, policy = page_html(
@@ -233,14 +231,11 @@ class Deciding:
     ) -> None:
         self.board = board
         self._templates = agent_templates(suites)
-        judges = chain.from_iterable(suite.judges for suite in suites)
-        paths = [judge.stage.prompt_path for judge in judges]
-        self._prompts = listed(dict.fromkeys(Path(path).name for path in paths if path))
         self._people = people
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
-        return _shell("decide.js", "templates.js", prompts=self._prompts)
+        return _shell("decide.js", "templates.js")
 
     def routes(self) -> tuple[Route, ...]:
         """All that can be asked for."""

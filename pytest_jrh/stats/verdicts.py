@@ -26,7 +26,7 @@ from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scal
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
-Rows: TypeAlias = npt.NDArray[Any] | slice
+Rows: TypeAlias = npt.NDArray[Any] | Sequence[int] | slice
 """Which rows are meant: their numbers, a mark for each row, or a part of all."""
 
 _Name = TypeVar("_Name", bound=Hashable)

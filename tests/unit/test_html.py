@@ -119,7 +119,7 @@ def test_large_table_lists_the_most_urgent(tmp_path: Path, monkeypatch: pytest.M
     data = session_data(page)
     assert len(data["cases"]) == 10
     assert {row["kind"] for row in data["cases"]} <= {"missed", "false alarm"}
-    assert "The list has 10 of 48 cases" in str(data["blocks"]["answer"])
+    assert data["of"] == 48
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
-from pytest_jrh.core.cases import LabelSource
+from pytest_jrh.core.cases import LabelSource, Why
 from pytest_jrh.core.results import CaseResult, ShownTurns
 from pytest_jrh.core.text import columns, cut_in_the_middle
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.reports.blocks import Cases, Line
+from pytest_jrh.reports.blocks import Cases, Diff, Line
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose, next_lines, worst_cases, worst_verdicts
 from pytest_jrh.reports.terminal import MOST_LINES
 from tests.support.judged_sessions import (
     coin,
+    derived,
     judged,
     misses,
     printed,
@@ -32,7 +33,7 @@ from tests.support.judged_sessions import (
     session_of,
     wrong_on,
 )
-from tests.support.made_cases import make_result, result_with
+from tests.support.made_cases import make_result, make_spec, result_with
 
 
 def with_people(results: list[CaseResult], labels: dict[int, int]) -> Session:
@@ -75,12 +76,35 @@ def test_what_a_person_confirmed_or_what_is_new_is_read_first() -> None:
     assert {result.spec.run_id for result in ordered[: len(ordered) // 2]} == {"run-004"}
 
 
+def test_what_no_recording_has_is_shown_where_it_is_the_same_of_all() -> None:
+    why = Why("unrecorded", difference="message 1 (system):\n-Be strict.\n+Be kind.")
+    results = [result_with(make_result(make_spec(run), "unrecorded"), why=why) for run in "ab"]
+    [diff] = [block for block in compose(session_of(results)).answer if isinstance(block, Diff)]
+    assert [(piece.kind, piece.text) for piece in diff.pieces] == [
+        ("gone", "Be strict."),
+        ("new", "Be kind."),
+    ]
+    results[0] = result_with(results[0], why=replace(why, difference="-a"))
+    answer = compose(session_of(results)).answer
+    assert not any(isinstance(block, Diff) for block in answer)
+
+
+def test_what_probes_turn_is_read_behind_what_is_wrong_without_them() -> None:
+    turned = derived(["ids"], runs=20)
+    first = next(result.case_id for result in turned if result.outcome == "disagree")
+    results = [*judged(wrong_on("run-003"), rubrics=("tone",)), *turned]
+    worst = worst_cases(session_of(results))
+    assert worst is not None
+    assert [case.case_id for case in worst.cases].index(first) == 2
+    assert worst.cases[2].title == "run-001, refund_policy: turned by format_invariance"
+
+
 @pytest.mark.parametrize("labelled_by", ["made", "unconfirmed", "people", "program"])
 def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource) -> None:
     is_made = labelled_by in ("made", "unconfirmed")
     [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
     assert isinstance(line, Line)
-    advice = "drop it there" if is_made else "correct it where it was given"
+    advice = "drop it" if is_made else "correct it where it was given"
     assert line.text == f"label wrong: {advice}; right: fix the judge"
 
 

@@ -101,7 +101,11 @@ function legend(tables) {
 // Figures stand at the left, and what they rest on beside them. The cases to read first are those of the list.
 const ASIDE = ["Line", "Diff", "Cases", "Points"];
 function drawOverview() {
-  const { answer, doubts, details } = session.blocks;
+  const { doubts, details } = session.blocks;
+  const answer = [...session.blocks.answer], lead = [];
+  // Of a single suite the headline is the page's, with the sentences behind it.
+  while (answer.length && ((answer[0].type === "Headline" && !answer[0].suite) || (answer[0].type === "Sentence" && !answer[0].weight))) lead.push(answer.shift());
+  $("sub").textContent = lead.filter((block) => block.type === "Sentence").map((block) => `${capital(block.text).replace(/\.$/, "")}.`).join(" ");
   const isAside = (block) => ASIDE.includes(block.type);
   const figures = answer.filter((block) => block.type !== "ReadFirst" && !isAside(block));
   const tables = figures.filter((block) => block.type === "Table" && hasBars(block));
@@ -109,5 +113,6 @@ function drawOverview() {
   $("doubts").replaceChildren(...drawBlocks([...answer.filter(isAside), ...doubts]));
   if (details.length) $("details").append(make("details", {}, make("summary", {}, "How sure, and where it comes from"), drawBlocks(details)));
   const cut = source.rows.filter((row) => row.block && !document.querySelector(`#${row.block}:not([data-cut])`)).length;
+  if (session.of) $("details").append(make("p", { class: "muted" }, `The list has ${grouped(source.rows.length)} of ${grouped(session.of)} cases: regressions first, then other wrong verdicts. The figures are of all.`));
   if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, it has no text of ${grouped(cut)} cases, the last of the list.`));
 }
