@@ -18,7 +18,7 @@ async function bodyFromDisk(row) {
 
 // What the search looks through, in lower case: turns, and what everybody says. Texts that cases share are kept once.
 const wordsOfTurn = (turn) => [turn.name, ...turn.parts.flatMap(({ title, text }) => [title, text])].join("\n").toLowerCase();
-const wordsSaid = (body) => [...body.voices.flatMap(({ who, word, why }) => [who, word, why]), ...body.facts.flat()].join("\n").toLowerCase();
+const wordsSaid = (body) => [...body.voices.flatMap(({ who, word, why }) => [who, word, why]), ...(body.facts ?? []).flat()].join("\n").toLowerCase();
 async function* wordsFromDisk() {
   for (const name of new Set(source.rows.map((row) => row.block))) {
     const block = await unpacked(name);
@@ -222,6 +222,7 @@ function showTurns() {
   else if (body.is_cut) missing = "The text was left out to keep this file small; the case's JSONL holds it.";
   else if (!body.turns) missing = "There is no text of this case.";
   $("turns").replaceChildren(...(missing ? [make("p", { class: "none" }, missing)] : drawTurns(body.turns)));
+  markFound();
 }
 
 function showCase(row) {
