@@ -123,23 +123,17 @@ def test_the_alternative_annotator_test_is_that_of_its_paper(
 ) -> None:
     said = people_who(np.random.default_rng(3), 200, errors, levels)
     judge = said.pop("judge")
-    found = held(judge, said, ordered=ordered)
+    people = Coded.of(np.repeat([*said], len(judge)).tolist())
+    case, clusters = np.tile(np.arange(len(judge)), len(said)), np.arange(len(judge))
+    answers = np.concatenate([*said.values()]).astype(float)
+    found = alt_test(judge.astype(float), case, people, answers, clusters, ordered=ordered)
+    assert found is not None
     of_cases = {name: dict(enumerate(answers.tolist())) for name, answers in said.items()}
     for tolerance, matched in found.matched.items():
         expected = read_again(dict(enumerate(judge)), of_cases, tolerance, ordered=ordered)
         assert [*matched] == expected[0]
         assert found.advantage.value == pytest.approx(expected[1])
     assert [*found.matched[0.2]] == experts
-
-
-def held(judge: Any, said: Mapping[str, Any], *, ordered: bool) -> AltTest:
-    people = Coded.of(np.repeat([*said], len(judge)).tolist())
-    case = np.tile(np.arange(len(judge)), len(said))
-    answers = np.concatenate([*said.values()]).astype(float)
-    clusters = np.arange(len(judge))
-    found = alt_test(judge.astype(float), case, people, answers, clusters, ordered=ordered)
-    assert found is not None
-    return found
 
 
 def test_of_few_cases_ranks_are_summed() -> None:
@@ -307,9 +301,7 @@ def test_a_judge_that_flees_to_not_applicable_is_no_better_than_people() -> None
     kappas = {pair.judges: pair.kappa.value for pair in people.pairs}
     assert kappas["the judge", "ann"] < 0.2
     assert kappas["ann", "bo"] > 0.5
-
-
-def test_people_who_say_not_applicable_of_a_level_disagree() -> None:
+    # People who say so of a level disagree.
     people = beside_people([("3", "n/a", "3")] * 20 + [("4", "4", "4")] * 20, scale=(1, 5))
     assert people.agreement.raw.value == pytest.approx(0.5)
     assert people.agreement.alpha.value < 0.5
