@@ -60,10 +60,8 @@ def test_results_belong_to_calls_by_id_and_without_ids_by_order() -> None:
 
 
 def test_keys_and_types_are_those_of_the_log() -> None:
-    calls = (
-        call("refund", "r1", order="A-6", amount=1.5, notes=["x"]),
-        call("refund", "r2", order="A-7", amount=None),
-    )
+    calls = [call("refund", "r1", order="A-6", amount=1.5, notes=["x"])]
+    calls.append(call("refund", "r2", order="A-7", amount=None))
     refund = tools_of((says("", *calls),))["refund"].arguments
     for arguments, mistake in (
         ({"order": "A-7", "amount": None, "notes": ["x"]}, None),
@@ -75,7 +73,7 @@ def test_keys_and_types_are_those_of_the_log() -> None:
 
     # An error shows nothing of what a tool gives.
     failed = result("", "a2", error={"type": "timeout", "message": "took too long"})
-    calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
+    calls = [call("find", "a1", order="A-7"), call("find", "a2", order="A-7")]
     tools = tools_of((says("", *calls), result('{"paid": 56.0}', "a1"), failed))
     mistake = tools["find"].results.mistake("It is paid.", "its result")
     assert mistake == "its result is text, not an object"
@@ -88,10 +86,7 @@ STALE = values_of_acts([says("", call("refund", "c1", amount=56.0))])
     ("is_amount", "texts"),
     [
         (True, ["Total:56.00", 'It has {"amount":56} there.', "56.00/month", "GBP56.00", "(56)"]),
-        (
-            False,
-            ["10:56", "10:56:00", "56/06/2025", "orders/56", "A56", "56b", "156.00", "5.6"],
-        ),
+        (False, ["10:56", "10:56:00", "56/06/2025", "orders/56", "A56", "56b", "156.00", "5.6"]),
     ],
 )
 def test_an_amount_is_told_from_part_of_a_date_or_an_id(is_amount: bool, texts: list[str]) -> None:

@@ -61,9 +61,7 @@ SHOP: tuple[Message, ...] = (
     result('{"ok": true}', "c6", function="note"),
     says("You are welcome."),
 )
-"""A run whose calls a planner finds something to change in: on the first ones much hangs, on the
-last ones nothing.
-"""
+"""A run with calls to change: on the first ones much hangs, on the last ones nothing."""
 
 
 class HostileStages:
@@ -102,7 +100,7 @@ class HostileStages:
         right, given = changed(act.call["arguments"]), message_text(self._run[act.results[0]])
         keys = st.sampled_from([*act.call["arguments"], "other"])
         spoiled_arguments = st.builds(
-            lambda arguments, key, value: arguments | {key: value}, right, keys, JSON
+            lambda those, key, value: those | {key: value}, right, keys, JSON
         )
         other_digits = given.translate(str.maketrans("156", "287"))
         self._of_field |= {
@@ -126,10 +124,8 @@ class HostileStages:
             raise Unscored("invalid_response", stage=stage.stage, cause=str(error)) from error
 
     def _object(self, model: type[BaseModel], path: str) -> dict[str, Any]:
-        return {
-            name: self._value(name, field.annotation, f"{path}.{name}")
-            for name, field in model.model_fields.items()
-        }
+        kinds = {name: field.annotation for name, field in model.model_fields.items()}
+        return {name: self._value(name, kind, f"{path}.{name}") for name, kind in kinds.items()}
 
     def _value(self, name: str, kind: Any, path: str) -> Any:
         if name in self._of_field:

@@ -238,7 +238,7 @@ def test_labels_alone_are_told(
     monkeypatch.chdir(tmp_path)
     table = Path("labels.csv")
     table.write_text("case,annotator,label\na,<b>ann</b>,bad\na,bo,good\nb,bo,good\n")
-    code, text = printed("-v", "--report=r.html", "--report=r.json")
+    code, text = printed("-v", *(f"--report=r.{end}" for end in ("html", "md", "json")))
     assert code == 0
     assert "labels.csv: columns label: label, case: case, annotator: annotator" in text
     assert "people agree with each other in 0.0%" in text

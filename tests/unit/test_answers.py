@@ -106,11 +106,7 @@ FORMAT, CORRECT = ", or suite.format: [{]", "correct suite.format: "
         # A place that no row has.
         (ROW, {"messages": "/frage"}, f'no row has "/frage"; its columns are.*{CORRECT}messages'),
         (ROW, {"id": "/nr"}, f'no row has "/nr"; its columns are id, .*{CORRECT}id'),
-        (
-            ROW,
-            {"cluster": "/topic"},
-            f'no row has "/topic"; its columns are id.*{CORRECT}cluster',
-        ),
+        (ROW, {"cluster": "/topic"}, f'no row has "/topic"; its columns are id.*{CORRECT}cluster'),
         (ROW, {"context": "/ok/0"}, f'no row has "/ok/0"; its columns are id, .*{CORRECT}context'),
     ],
 )

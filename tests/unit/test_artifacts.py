@@ -82,11 +82,8 @@ def report_of(suite: Suite) -> Any:
 
 
 def names(folder: Path) -> set[str]:
-    return {
-        str(path.relative_to(folder))
-        for path in folder.rglob("*")
-        if path.is_file() and ".spool" not in path.parts
-    }
+    files = [path for path in folder.rglob("*") if path.is_file() and ".spool" not in path.parts]
+    return {str(path.relative_to(folder)) for path in files}
 
 
 def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ def test_a_key_that_an_object_has_twice_is_invalid_and_named_in_the_re_ask(text:
     assert "more than once" in requests[1].messages[-1]["content"]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    ["", "no JSON", '{"score": 1', '{"score": 7, "reasoning": "r"}', '{"reasoning": "r"}', "[]"],
-)
+BAD = ["", "no JSON", '{"score": 1', '{"score": 7, "reasoning": "r"}', '{"reasoning": "r"}', "[]"]
+
+
+@pytest.mark.parametrize("bad", BAD)
 def test_answer_that_does_not_validate_is_asked_again_with_the_error(bad: str) -> None:
     completion, exchange = asked(bad, GOOD)
     assert completion.parsed.score == 1

@@ -154,16 +154,12 @@ OTHER_MODEL = {"asked": {"": Asked("another")}}
 AGAIN = {"asked": {"": Asked("again")}}
 NO_MODEL = {"asked": {"": Asked(is_certain=True)}}
 WIDE: dict[str, Any] = {"scales": {("refunds", "refund_policy"): numbered(0, 100)}}
-RECALL = {"min_recall": 0.9}
+RECALL, ACCURACY = {"min_recall": 0.9}, {"min_accuracy": 0.9}
 ONE_CLASS = cases("." * 30)
+ONE_FAILED, COMMON = cases("!" + "." * 23, "." * 24), {"common": True}
 PROBES = {"probes": {LAYOUT: {"max_rate": 0.05}}}
 FAIL = [
-    Row(
-        "1 case has no verdict (1 model_error)",
-        cases("!" + "." * 23, "." * 24),
-        GOOD,
-        rules={"min_recall": 0.5},
-    ),
+    Row("1 case has no verdict (1 model_error)", ONE_FAILED, GOOD, rules={"min_recall": 0.5}),
     Row("1 case has no verdict (1 never reported)", GOOD[1:], held={"scope": scope_of(GOOD)}),
     Row("nothing was judged (4 no_case)", cases("--", "--"), rules={"min_recall": 0.5}),
     Row("nothing could be compared with the baseline: it has no case of this suite", GOOD, []),
@@ -213,12 +209,7 @@ FAIL = [
         cases("." * 24, "x" * 6 + "." * 18),
         rules={"max_false_alarms": 0.1},
     ),
-    Row(
-        "the judge is wrong on 6 of 48 cases; min_accuracy 90% allows 4",
-        LAXER,
-        LAXER,
-        rules={"min_accuracy": 0.9},
-    ),
+    Row("the judge is wrong on 6 of 48 cases; min_accuracy 90% allows 4", LAXER, LAXER, ACCURACY),
     Row(
         "the judge is off by 0.33 levels on average; max_error allows 0.3",
         levels("110000" * 4),
@@ -320,10 +311,7 @@ UNCLEAR = [
         rules={"min_recall": 1},
     ),
     Row(
-        "44 of 48 cases compared: 4 left the suite, only what both have",
-        GOOD[4:],
-        GOOD,
-        held={"common": True},
+        "44 of 48 cases compared: 4 left the suite, only what both have", GOOD[4:], GOOD, {}, COMMON
     ),
     Row(
         "the judge says the opposite of the labels: 1 may mean the other thing; turn it",
