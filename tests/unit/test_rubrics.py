@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -40,7 +39,7 @@ from tests.support.sessions import ANY_JSON
 
 def written(folder: Path, text: str, name: str = "rubric.yml") -> Path:
     path = folder / name
-    path.write_text(dedent(text), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return path
 
 

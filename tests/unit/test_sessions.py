@@ -115,9 +115,8 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
 SESSION = {"type": "session_meta", "payload": {"id": "s"}}
 BE_KIND = {"id": "s", "base_instructions": {"text": "Be kind."}}
 SEALED = {"type": "encrypted_content", "encrypted_content": "x"}
-FASTER = {"type": "queued_command", "prompt": "Faster!"}
+FASTER = {"sessionId": "s", "attachment": {"type": "queued_command", "prompt": "Faster!"}}
 BOUNDARY = {"subtype": "compact_boundary", "parentUuid": None, "logicalParentUuid": "a1"}
-IN_S = {"sessionId": "s"}
 
 
 def codex_line(role: str, content: Any) -> dict[str, Any]:
@@ -146,7 +145,7 @@ ORDERS: dict[str, tuple[list[Any], list[str]]] = {
         [
             line("u1", None, "Hi."),
             line("a1", "u1", "Hello."),
-            {"type": "system", "uuid": "c", **IN_S, **BOUNDARY},
+            {"type": "system", "uuid": "c", "sessionId": "s", **BOUNDARY},
             line("u2", "c", "Summary: Hi.", isCompactSummary=True),
             line("u3", "u2", "Go on."),
         ],
@@ -156,7 +155,7 @@ ORDERS: dict[str, tuple[list[Any], list[str]]] = {
         [
             line("u1", None, "Hi."),
             line("a1", "u1", "Working"),
-            {"type": "attachment", "uuid": "q", "parentUuid": "a1", **IN_S, "attachment": FASTER},
+            {"type": "attachment", "uuid": "q", "parentUuid": "a1", **FASTER},
             line("a2", "q", "Done"),
         ],
         ["Hi.", "Working", "Faster!", "Done"],

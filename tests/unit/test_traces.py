@@ -135,10 +135,9 @@ def test_instructions_parts_and_tools_are_read(recording: Recording) -> None:
     reasoning = {"type": "reasoning", "reasoning": thought["content"]}
     answer = [reasoning, {"type": "text", "text": "Done."}]
     messages = [*messages_of(source, root), *messages_of(source, other)]
-    assert [(message["role"], message["content"]) for message in messages] == [
-        *[("system", "Be brief."), ("user", images[:2])],
-        *[("assistant", answer), ("user", images[2:])],
-    ]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    contents = [message["content"] for message in messages]
+    assert contents == ["Be brief.", images[:2], answer, images[2:]]
 
 
 LOG = call(2, "log", id="7")
@@ -366,7 +365,8 @@ TRACES_OF: dict[str, tuple[list[Json], dict[str, str]]] = {
     ),
     "two conversations": (
         [
-            *(span(n, *FIRST, conversation_id=of) for n, of in ((1, "a"), (2, "b"))),
+            span(1, *FIRST, conversation_id="a"),
+            span(2, *FIRST, conversation_id="b"),
             span(3, *SECOND, conversation_id="a"),
         ],
         {"t-1": WHOLE, "t-2": "u1 a1"},
@@ -383,8 +383,10 @@ TRACES_OF: dict[str, tuple[list[Json], dict[str, str]]] = {
     "a span written twice": ([span(1, [U1], []), span(1, *FIRST), span(2, *SECOND)], {"t": WHOLE}),
     "a sub-agent that is a tool": (
         [
-            *(ROOT, span(1, *FIRST, parent=9)),
-            *(span(5, parent=9, operation_name="execute_tool"), span(6, parent=5)),
+            ROOT,
+            span(1, *FIRST, parent=9),
+            span(5, parent=9, operation_name="execute_tool"),
+            span(6, parent=5),
             span(7, [GUARD, U3], [A3], parent=6),
             span(8, *SECOND, parent=9),
         ],
