@@ -1,6 +1,4 @@
-"""Templates are ours or the user's, values are hostile: nothing in a value is
-read as a template.
-"""
+"""Templates are ours or the user's, values are hostile: nothing in one is read as a template."""
 
 from __future__ import annotations
 
@@ -63,6 +61,7 @@ def test_single_brace_files_render_as_str_format_would(pieces: list[str], rubric
         ('{rubric} {"a": {"b": [1, {"c": 2}]}}', 'R {"a": {"b": [1, {"c": 2}]}}'),
         ("{rubric} {} {{{rubric}}} {...}", "R {} {R} {...}"),
         ('{{ rubric }} Answer {"verdict": "PASS"}', 'R Answer {"verdict": "PASS"}'),
+        ('Answer {"verdict": "PASS"}', 'Answer {"verdict": "PASS"}'),
     ],
 )
 def test_json_in_a_prompt_file_stands_for_itself(source: str, rendered: str) -> None:
