@@ -221,3 +221,8 @@ def test_a_pull_request_that_changes_its_baseline_says_what_it_accepts(
     done.stdout.fnmatch_lines(
         ["UNCLEAR  the baseline was updated here: it accepts 3 newly missed; *"]
     )
+    monkeypatch.setenv("CI_MERGE_REQUEST_DIFF_BASE_SHA", "0" * 40)
+    done = pytester.runpytest(laxer, BASELINE)
+    done.stdout.fnmatch_lines(
+        ["note: whether this pull request changes the baseline is not known*"]
+    )

@@ -326,3 +326,6 @@ def test_words_of_a_label_file_wait_for_a_map(
     assert "# map: {harmful: 1, fine: 0} " in config.read_text("utf-8")
     with pytest.raises(InputError, match=r'labels.csv:2: label: got "fine"'):
         make_ready(config, cwd=new, rootdir=new)
+    given.write_text("id,label\nrun-1,0\nrun-2,1\n", encoding="utf-8")
+    assert main([*arguments, "--rubric=kind: Be kind.", "--force"]) == 0
+    assert "# map: {1: satisfied, 0: violated}   # where 1 is right" in config.read_text("utf-8")

@@ -29,17 +29,25 @@ def test_every_problem_of_every_suite_is_a_usage_error_at_once(
     pytester: pytest.Pytester, recorded: Recorded, workers: list[str]
 ) -> None:
     replace_in(recorded.scale.data / "rubrics.yml", "score: 1", "score: 7")
-    log = recorded.panel.data / "runs.eval"
+    panel = recorded.panel
+    log = panel.data / "runs.eval"
     log.write_bytes(log.read_bytes()[:300])
+    steps = {"transcript_preprocessor": ["drop_tool_mesages"]}
+    panel.configure({"test_agent_perturbation_config": steps})
+    template = panel.folder / "inputs/custom_prompts/panel/agent_perturbation/editor.md"
+    template.parent.mkdir(parents=True)
+    template.write_text("{{ original_message }} {{ rubric }} {{ ordinal_guidance }} {{ ruberic }}")
     replace_in(recorded.tiny.config, "tests_to_run", "test_to_run")
-    options = [suite.option for suite in (recorded.scale, recorded.panel, recorded.tiny)]
+    options = [suite.option for suite in (recorded.scale, panel, recorded.tiny)]
     result = pytester.runpytest_inprocess(*options, "--jrh-config=nowhere.yml", *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines_random(
         [
-            "ERROR: the suite cannot be used, 4 problems:",
+            "ERROR: the suite cannot be used, 6 problems:",
             "*rubrics.yml:*score*",
             "*panel/runs.eval*",
+            "*drop_tool_mesages*",
+            "*editor.md*ruberic*",
             "*tiny.yml:*test_to_run*",
             "*nowhere.yml*",
         ]
