@@ -179,7 +179,8 @@ def session_of(
     accepted = Baseline()
     former_prompts = []
     if prompt_before is not None:
-        former_prompts = [judge_line(short(EARLIER_JUDGE), prompt_before)]
+        digest = short(EARLIER_JUDGE)
+        former_prompts = [judge_line(digest, prompt_before, judge=each.judge) for each in judges]
     as_before: dict[str, Any] = {"reasoning": said_before}
     if not same_judge:
         as_before["judge_digest"] = EARLIER_JUDGE

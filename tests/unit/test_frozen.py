@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.cases import Case, Rubric
@@ -95,6 +95,7 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
     path=st.sampled_from(sorted(paths(RECORD), key=str)),
     value=st.sampled_from([None, 5, -1, 1.5, True, "", "text", [], ["x"], [{}], {}, 10**400, ...]),
 )
+@example(path=("case_id",), value="text")
 def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     tmp_path_factory: pytest.TempPathFactory, path: tuple[str | int, ...], value: object
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_scale_has_its_scores() -> None:
         (as_text([{"id": "a", "messages": 3}]), POLITE, "its columns are id, messages"),
         (BARE, (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
+        (BARE, ("--rubric", "no.txt"), "no.txt: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),
