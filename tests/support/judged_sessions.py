@@ -227,9 +227,10 @@ def hostile_session(text: str = HOSTILE) -> Session:
     sides = []
     for answer in (wrong_on("run-001"), right):
         results = [make_result(make_spec("z"), "refused", detail=text)]
-        for judge in (f"a {text}", f"b {text}"):
-            results += judged(answer, runs=3, judge=judge, rubrics=("tone",))
-            results += derived(["json_layout"], judge=judge)
+        for judge, suite in ((f"a {text}", "refunds"), (f"b {text}", text)):
+            results += judged(answer, runs=3, judge=judge, rubrics=("tone",), suite=suite)
+            of_probe = derived(["json_layout"], judge=judge)
+            results += [result_with(each, suite=suite) for each in of_probe]
         name = storable(text)[0]
         sides.append([result_with(each, rubric_id=name, reasoning=text) for each in results])
     judges = [judge_line(DIGEST, f"{text} now", judge=f"a {text}")]

@@ -184,6 +184,7 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),
+        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that are not of labels"),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
@@ -191,6 +192,7 @@ def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
 ) -> None:
     other = "id,label,mood\na,1,good\n"
     write("other.csv", other)
+    write("tool.csv", "traceId,source,name,dataType,value\na,ANNOTATION,polite,BOOLEAN,1\n")
     name = write("t.jsonl" if text.startswith("{") else "t.csv", text)
     assert main(["label", name, *arguments]) == 4
     assert said in capsys.readouterr().err
