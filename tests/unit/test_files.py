@@ -29,8 +29,7 @@ def test_failure_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> N
     path.write_text("old")
     with pytest.raises(OSError, match="No space"):
         fail_in(path)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")

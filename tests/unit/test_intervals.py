@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -163,12 +163,9 @@ def mean(errors: Iterable[int], width: int) -> int:
     return sum(values) * UNIT // (len(values) * width)
 
 
-def rise_of(case: CaseErrors) -> int:
-    return mean(map(abs, case.now), case.width) - mean(map(abs, case.before), case.width)
-
-
-def shift_of(case: CaseErrors) -> int:
-    return mean(case.now, case.width) - mean(case.before, case.width)
+def rise_of(case: CaseErrors, read: Callable[[int], int] = abs) -> int:
+    """Of the sizes of errors, or of the errors as they are."""
+    return mean(map(read, case.now), case.width) - mean(map(read, case.before), case.width)
 
 
 def added(places: Sequence[int], dealt: Cases, sets: Sets, sign: int) -> Sums:
@@ -176,7 +173,7 @@ def added(places: Sequence[int], dealt: Cases, sets: Sets, sign: int) -> Sums:
     *rising, shifting = sets
     of_place = dict(zip(places, dealt, strict=True))
     sums = [sum(rise_of(of_place[at]) for at in places if at in members) for members in rising]
-    return (*sums, sign * sum(shift_of(of_place[at]) for at in places if at in shifting))
+    return (*sums, sign * sum(rise_of(of_place[at], int) for at in places if at in shifting))
 
 
 def share(rises: Counter[int], least: int) -> Fraction:

@@ -32,6 +32,9 @@ HEAVY = "litellm openai inspect_ai vcr jinja2 sklearn pydantic pytest yaml"
 ISSUE = """load_inspect_eval_runs ConversationPerturber ConversationSummarizer PerturbationOutcome
 make_llm_planner generate_single_edit apply_single_edit generate_agent_perturbations"""
 RELATIVE = re.compile(r"\]\((?!https?:|#)[^)]*\)")
+CHECK = "from pytest_jrh.__main__ import main\nmain(['check', 'table.csv'])\n"
+LABEL = "import pytest_jrh.cli.label\n"
+OF_SUITES = ("config.schema", "config.suite", "config.load", "judges", "llm.client", "recording")
 
 
 def judged(
@@ -216,14 +219,6 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert found.strip() == "[]"
 
 
-CHECK = """
-from pytest_jrh.__main__ import main
-main(["check", "table.csv"])
-"""
-LABEL = "import pytest_jrh.cli.label\n"
-OF_SUITES = ("config.schema", "config.suite", "config.load", "judges", "llm.client", "recording")
-
-
 @pytest.mark.parametrize("program", [CHECK, LABEL], ids=["check", "label"])
 def test_check_and_label_import_nothing_of_suites(tmp_path: Path, program: str) -> None:
     rows = [f"{number},violated,{'violated' if number % 3 else 'satisfied'}" for number in range(9)]
@@ -231,10 +226,8 @@ def test_check_and_label_import_nothing_of_suites(tmp_path: Path, program: str) 
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{program}print('IMPORTED', *sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    imported = {*done.stdout.rpartition("IMPORTED")[2].split()}
+    printed = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, text=True)
+    imported = {*printed.rpartition("IMPORTED")[2].split()}
     rooms = {name.removeprefix("pytest_jrh.") for name in imported if "pytest_jrh." in name}
     assert "sources.tables" in rooms
     assert not rooms & {*OF_SUITES}

@@ -19,8 +19,6 @@ from tests.support.page_reader import Page
 _NAMES = """h2 h3 h4 p br strong em del code pre blockquote details summary ul li
 table thead tbody tr th td"""
 OURS = set(_NAMES.split())
-
-
 SIGNS = "`|\\<>&*_[]()#@!~-=+.\n\t x1"
 TEXTS = st.text(st.sampled_from(SIGNS), min_size=1, max_size=60)
 

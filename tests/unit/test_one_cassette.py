@@ -26,6 +26,18 @@ from pytest_jrh.recording.cassettes import SHARED, Cassette, cassettes_in, gathe
 RUBRIC = "agent_positives/polite"
 # What ends a block of YAML, or looks like an end of ours.
 TEXTS = ["good\n\n", "\n...\nversion: 1\n", "- request:\n- b\n<<<<<<< x", "", "plain"]
+RECORDS = """
+import sys
+from pathlib import Path
+from tests.unit.test_one_cassette import gather, recorded
+
+folder, name = Path(sys.argv[1]), sys.argv[2]
+for number in range(1000):
+    recorded(folder, f"{name}-{number}", ["an answer"])
+    print(number, flush=True)
+    if number % 3 == 2:
+        assert gather(folder) == []
+"""
 
 
 def path_of(folder: Path, case: str) -> Path:
@@ -125,20 +137,6 @@ def test_what_somebody_records_into_keeps_its_own_file(tmp_path: Path) -> None:
     gather(tmp_path)
     assert not path_of(tmp_path, "b").exists()
     assert answers(tmp_path, "a") == answers(tmp_path, "b") == TEXTS
-
-
-RECORDS = """
-import sys
-from pathlib import Path
-from tests.unit.test_one_cassette import gather, recorded
-
-folder, name = Path(sys.argv[1]), sys.argv[2]
-for number in range(1000):
-    recorded(folder, f"{name}-{number}", ["an answer"])
-    print(number, flush=True)
-    if number % 3 == 2:
-        assert gather(folder) == []
-"""
 
 
 def test_processes_that_record_at_once_lose_nothing_even_if_they_are_killed(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # In letters: what one call reads is at least a fifth as many tokens, and at most two fifths.
 LETTERS = 1_000
 PRICES = {"openai/x": 0.01 / 400, "openai/free": 0.0, "openai/cheap": 0.001 / 400}
+JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)
 
 
 class _Suites:
@@ -84,9 +85,6 @@ def test_the_rest_is_estimated_from_a_tenth_of_the_cases_on() -> None:
     assert after == "jrh 10/100 | $0.00, 0 calls | 11:15 left"
     nothing, last = (progress_line(Progress(done, done), 75.0, 100) for done in (0, 3))
     assert "left" not in nothing + last
-
-
-JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)
 
 
 def by(judge: str, making: Spending) -> CaseResult:

@@ -27,6 +27,8 @@ from tests.support.made_cases import make_result, make_spec
 
 Numbers = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
+GRADED = [0.93, 0.6, 0.2, 0.41, 0.07, 0.5, 0.88, 0.02, 0.3, 1e-05, 1, 0]
+LABELS = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]
 
 
 def results_of(probabilities: Sequence[float], labels: Sequence[int], size: int = 1) -> Verdicts:
@@ -148,10 +150,6 @@ def test_a_threshold_that_no_case_reaches_is_none(surest: float, rest: float) ->
     assert (figures.missed.value, figures.alone.value) == (1, 0)
     data = probability_data(figures)
     assert (data["threshold"], data["sure"]) == (None, None)
-
-
-GRADED = [0.93, 0.6, 0.2, 0.41, 0.07, 0.5, 0.88, 0.02, 0.3, 1e-05, 1, 0]
-LABELS = [1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]
 
 
 def rows_of(values: Sequence[object], labels: Sequence[object] = LABELS) -> list[dict[str, Any]]:
