@@ -545,16 +545,13 @@ class LabelBoard(Board):
                     cases.append(assigned)
             return cases
 
-    def questions(self) -> list[str]:
-        """What is asked of the drawn cases: the texts of their rubrics."""
+    def opening(self) -> dict[str, Any]:
+        """What is asked of the drawn cases, and the names of who is here, or has labels."""
         with self._lock:
             drawn = [self._entries[digest].case for digest in self._drawn]
-            return sorted({case.rubric.instructions for case in drawn})
-
-    def names(self) -> list[str]:
-        """Who is here, or has labels."""
-        with self._lock:
-            return sorted({*self._names.values(), *chain.from_iterable(self._last.values())})
+            names = {*self._names.values(), *chain.from_iterable(self._last.values())}
+            questions = sorted({case.rubric.instructions for case in drawn})
+            return {"questions": questions, "names": sorted(names), "assignment": self.assignment}
 
     def open(self, reviewer: str, key: str) -> Assigned:
         """One case of a reviewer. Raises `LookupError`."""

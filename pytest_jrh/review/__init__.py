@@ -419,22 +419,15 @@ class Labelling:
 
     def news(self, _since: int) -> tuple[int, Json]:
         """The present version, and how far it is: what is new of cases each reviewer asks for."""
-        news = {
-            "progress": asdict(self.board.progress()),
-            "assignment": self.board.assignment,
-            "questions": printable(self.board.questions()),
-            "names": self.board.names(),
-        }
-        return self.board.version, news
+        news = {"progress": asdict(self.board.progress()), **self.board.opening()}
+        return self.board.version, printable(news)
 
     def _enter(self, name: str) -> object:
         key, kept_name = self.board.enter(name)
         return {"reviewer": key, "name": kept_name}
 
     def _cases(self, reviewer: str) -> object:
-        assignment = self.board.assignment
-        rows = [label_row(assigned) for assigned in self.board.assigned(reviewer)]
-        return {"rows": rows, "assignment": assignment}
+        return {"rows": [*map(label_row, self.board.assigned(reviewer))]}
 
     def _case(self, reviewer: str, key: str) -> object:
         assigned = self.board.open(reviewer, key)

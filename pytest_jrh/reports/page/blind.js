@@ -12,6 +12,7 @@ let me = null;
 let others = [];
 // The assignment of cases that the rows are of.
 let assignment = -1;
+let latest = -1;
 const seenPrompts = new Set();
 
 const isOpen = (row) => !row.value;
@@ -30,6 +31,7 @@ source.body = (row) => (arriving = ask(mine(`cases/${row.key}`)));
 listen((news) => {
   ({ progress, questions, names } = news);
   inTurn(async () => {
+    latest = news.assignment;
     if (!me) await enter(session.served.reviewer || localStorage.getItem("jrh-reviewer") || "");
     else if (news.assignment > assignment) await load();
     if (me) showHow();
@@ -105,10 +107,10 @@ async function enter(typed, isOther = false) {
 }
 
 async function load() {
+  assignment = latest;
   const answer = await ask(mine("cases"));
   if (!answer) return;
   const { rows } = answer;
-  assignment = answer.assignment;
   if (rows.length !== source.rows.length || !rows.every((row) => rowsByKey.has(row.key))) clear();
   put(rows.map(asRow).filter(isNews));
   showHow();
