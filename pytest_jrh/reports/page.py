@@ -321,6 +321,8 @@ class SessionCases:
                 yield "label in doubt"
             elif people_say:
                 yield "label checked"
+        elif len(first.extra.votes) > 1:
+            yield "people disagree"
         if any(result.outcome in UNSCORED for result in results):
             yield "no verdict"
         if any(result.flickers for result in results):

@@ -404,7 +404,8 @@ def _next_steps(session: Session) -> Iterator[Line]:
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
-        yield Line("next", "--verdict COL holds a judge against them, --settled COL ends disputes")
+        text = "--verdict COL holds a judge against them; --settled COL, or label --disagreements, "
+        yield Line("next", f"{text}ends disputes")
     worst = worst_verdicts(session)
     if len(worst):
         yield _correct(session, worst)
