@@ -22,6 +22,7 @@ from pytest_jrh.core.text import escape_commands, nearest_hint, visible
 # Each is loaded where it runs.
 _COMMANDS = {
     "check": "check:check_file",
+    "demo": "demo:run_demo",
     "init": "init:start_suite",
     "label": "label:label_file",
     "merge": "merge:merge",
@@ -80,6 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     )
     _declare_label(commands.add_parser("label", help="label cases in the browser, without a suite"))
+    demo = commands.add_parser("demo", help="write a recorded suite, and run it")
+    demo.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path("jrh-demo"),
+        metavar="FOLDER",
+        help="a new folder (default: %(default)s)",
+    )
     schema = commands.add_parser(
         "schema", help="write the JSON schemas of configs and rubric files for editors"
     )

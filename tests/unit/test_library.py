@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 import pytest_jrh
 from pytest_jrh import InputError, JudgedCase, Verdict, judge_cases, load_cases, reliability
 from pytest_jrh.__main__ import main
+from pytest_jrh.cli.demo import EXAMPLE, FILES
 from pytest_jrh.store.records import case_digest, record_line, to_record
 from tests.support.figures import describe
 from tests.support.made_cases import make_case, make_spec
@@ -177,6 +178,24 @@ def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> Non
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"pytest-jrh {pytest_jrh.__version__}\n"
+
+
+def test_the_demo_is_in_the_wheel_and_its_changed_prompt_fails(
+    project: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    names = [f"{EXAMPLE}/{file}" for file in FILES]
+    assert wheel == {
+        "docs": "pytest_jrh/docs",
+        **{name: f"pytest_jrh/demo/{name}" for name in names},
+    }
+    assert sum((ROOT / name).stat().st_size for name in names) <= 150_000
+    assert main(["demo", str(tmp_path / "new")]) == 0
+    said = capfd.readouterr().out
+    assert "PASS  the judge is as good as before on 25 cases" in said
+    assert "FAIL  the new prompt misses 6 of 12 violations that it found before" in said
+    assert (tmp_path / "new/outputs/examples/answers/changed/answers/report.html").is_file()
+    assert main(["demo", str(tmp_path / "new")]) == 4
 
 
 def test_the_description_on_a_package_index_has_no_link_into_the_repository(project: Any) -> None:
