@@ -18,7 +18,7 @@ VERSIONS_TESTS := $(SESSION_TESTS) tests/e2e --ignore=tests/e2e/test_document_ex
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 
-.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check lint types format bench docs picture clean
+.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check lint types format bench docs package picture clean
 
 demo: .venv/demo
 	$(BIN)/pytest $(SUITES) --jrh-config=examples/answers/answers.yml $(ARGS)
@@ -83,6 +83,17 @@ docs: .venv/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	cp docs/*.md build/docs/   # what llms.txt links to
 
+# Built, looked into, and tried where nothing but the wheel and what it depends on is installed.
+package: .venv/installed
+	rm -rf dist .venv-package
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tools.package dist
+	$(PYTHON) -m venv .venv-package
+	.venv-package/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd .venv-package && bin/python -m pytest_jrh demo tried && \
+		bin/python -m pytest_jrh check ../examples/strong_judges/agent-as-a-judge.csv --one=violated
+
 picture: .venv/installed
 	$(BIN)/python -m tools.picture
 
@@ -116,4 +127,4 @@ $(MODEL)/installed: examples/small_judge/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest .venv-uv outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-newest .venv-uv .venv-package outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -186,7 +186,6 @@ def test_the_demo_is_in_the_wheel_and_its_changed_prompt_fails(
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     names = [f"{EXAMPLE}/{file}" for file in FILES]
     assert wheel == {
-        "docs": "pytest_jrh/docs",
         **{name: f"pytest_jrh/demo/{name}" for name in names},
     }
     assert sum((ROOT / name).stat().st_size for name in names) <= 150_000

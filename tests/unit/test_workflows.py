@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -137,11 +139,12 @@ def test_the_weekly_run_names_what_fails_and_the_versions_that_differ(tmp_path: 
     assert [line for line in lines if "`" not in line] == [head, failed, other, *differ]
 
 
+OWN = sorted((ROOT / ".github/workflows").glob("*.yml"))
 GITLAB = ROOT / "examples/gitlab/.gitlab-ci.yml"
 SCHEMAS = {
     "gitlab-ci": [GITLAB],
     "github-actions": [FOLDER / ACTION],
-    "github-workflows": [FOLDER / name for name in NAMES],
+    "github-workflows": [*(FOLDER / name for name in NAMES), *OWN],
 }
 
 
@@ -151,6 +154,30 @@ def test_what_is_written_for_ci_fits_the_schemas_of_both_services(schema: str) -
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
     done = subprocess.run([*command, *SCHEMAS[schema]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("actionlint"), reason="actionlint is not installed")
+def test_actionlint_finds_nothing() -> None:
+    files = [*SCHEMAS["github-workflows"]]
+    done = subprocess.run(["actionlint", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_release_is_tested_as_the_package_is_and_no_workflow_may_more_than_it_needs() -> None:
+    jobs = {}
+    for file in OWN:
+        workflow = yaml.safe_load(file.read_text("utf-8"))
+        assert workflow["permissions"] == {}, file
+        jobs |= workflow["jobs"]
+    for name, job in jobs.items():
+        may_write = {scope for scope, right in job["permissions"].items() if right == "write"}
+        assert may_write == ({"id-token", "attestations"} if name == "publish" else set())
+    steps = [step.get("run") for name in ("package", "build") for step in jobs[name]["steps"]]
+    assert steps.count("make package") == 2
+    versions = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    tried = {f"Programming Language :: Python :: {version}" for version in ("3.11", "3.12", "3.13")}
+    assert tried <= {*versions}
+    assert {*jobs["test"]["strategy"]["matrix"]["python"]} >= {"3.11", "3.12", "3.13"}
 
 
 def test_the_jobs_of_gitlab_are_those_of_init_and_name_the_base_of_a_merge_request(
