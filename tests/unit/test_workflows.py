@@ -164,7 +164,7 @@ def test_actionlint_finds_nothing() -> None:
 
 
 def test_a_release_is_tested_as_the_package_is_and_no_workflow_may_more_than_it_needs() -> None:
-    jobs = {}
+    jobs: dict[str, Any] = {}
     for file in OWN:
         workflow = yaml.safe_load(file.read_text("utf-8"))
         assert workflow["permissions"] == {}, file
