@@ -41,12 +41,13 @@ from pytest_jrh.recording.cassettes import (
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun
+from pytest_jrh.reports.summary import worst_verdicts
 from pytest_jrh.stats.comparison import is_active
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.store.ledger import ledger_path, result_from
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-_HEADER_WIDTH = 80
+_WIDEST = 120
 _NO_DECISION = "no decision was made, because none of its cases was run"
 
 
@@ -84,16 +85,12 @@ class Reporter:
         for ready in self._suites:
             mode, judge = self._suites.modes(ready.suite)
             judging = f", judge {judge}" if judge != mode else ""
-            recordings = relative_path(ready.suite.cassette_dir, self._folder)
-            lines.append(
-                f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
-                f"{recordings}"
-            )
             redactor = self._session.redactor
-            line = f"jrh: {redactor.text(header_line(ready, self._folder, redactor))}"
+            made_by = redactor.text(header_line(ready, self._folder, redactor))
+            line = f"jrh: {ready.suite.name}, recording {mode}{judging}; {made_by}"
             if self._config.option.verbose <= 0:
                 # The reports say all of it.
-                line = shortened(line, _HEADER_WIDTH)
+                line = shortened(line, min(self._config.get_terminal_writer().fullwidth, _WIDEST))
             lines.append(line)
         return lines
 
@@ -247,7 +244,7 @@ class Reporter:
         self._concluded = concluded
         self._decisions = concluded.session.decisions
         self._is_green &= concluded.passed
-        self._remember_failed(nodes)
+        self._remember_failed(concluded, nodes)
         self._problems += concluded.problems
 
     def _run(
@@ -270,15 +267,21 @@ class Reporter:
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
         )
 
-    def _remember_failed(self, nodes: Mapping[str, str]) -> None:
-        """Let `--lf` select the cases that a decision rests on, as their items are xfailed."""
+    def _remember_failed(self, concluded: Concluded, nodes: Mapping[str, str]) -> None:
+        """Let `--lf` select the cases that a decision rests on, and those that are wrong in what
+        passed: their items are xfailed.
+        """
         if self._last_failed is None:
             return
+        cases: list[str] = []
         for decision in self._decisions.values():
             for reason in decision.reasons:
                 if not decision.passed and reason.word == decision.word:
-                    failed = {nodes[case]: True for case in reason.cases if case in nodes}
-                    self._last_failed.lastfailed |= failed
+                    cases += reason.cases
+        if concluded.passed:
+            # What is next of them is to read what is wrong.
+            cases.extend(worst_verdicts(concluded.session).ids)
+        self._last_failed.lastfailed |= {nodes[case]: True for case in cases if case in nodes}
 
     def _decision_items(self, session: pytest.Session) -> Iterator[DecisionItem]:
         """The decisions of suites with a baseline or a limit as tests; none where nothing was

@@ -94,7 +94,7 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "-q", "--tb=no", "-rN")
-    result.stdout.no_fnmatch_line("jrh: suite*")
+    result.stdout.no_fnmatch_line("jrh: tiny*")
     start = next(n for n, line in enumerate(result.outlines) if "judge reliability" in line)
     headline, report = result.outlines[start + 1 : -1]
     assert headline == "FAIL  1 case has no verdict (1 unrecorded)"
