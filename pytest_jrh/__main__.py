@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import io
 import os
 import re
 import sys
@@ -17,7 +16,12 @@ from pytest_jrh import __version__
 from pytest_jrh.cli.check import declare_check, declare_meanings, scale
 from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.text import escape_commands, nearest_hint, visible
+from pytest_jrh.core.text import (
+    escape_commands,
+    nearest_hint,
+    replace_what_cannot_be_shown,
+    visible,
+)
 
 # Each is loaded where it runs.
 _COMMANDS = {
@@ -99,10 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="default: %(default)s",
     )
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # What a terminal or a pipe cannot show is replaced: the exit code is the decision's.
-            stream.reconfigure(errors="replace")
+    replace_what_cannot_be_shown()
     try:
         options, unknown = parser.parse_known_args(arguments)
         if unknown:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +37,15 @@ class Styled(NamedTuple):
 
     text: str
     style: str = ""
+
+
+def replace_what_cannot_be_shown() -> None:
+    """Let streams that are not UTF-8 replace what they have no letter for: the exit code is the
+    decision's.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def visible(text: str) -> str:
@@ -158,6 +169,16 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
         for line in wrapper.wrap(paragraph) or [""]:
             lines += _pieces(line, width)
     return [f"{indent}{line}".rstrip() for line in lines]
+
+
+def both_ends(text: str, width: int) -> list[str]:
+    """The text in two lines at most: of a long one its beginning, and its end, between words."""
+    text = one_line(text)
+    lines = wrapped(text, width)
+    if len(lines) > 2:  # noqa: PLR2004 - as said
+        end = shortened(text[::-1], width - 1)[-2::-1]
+        lines[1:] = [f"{ELLIPSIS} {end.partition(' ')[2] or end}"]
+    return lines
 
 
 def _pieces(line: str, width: int) -> Iterator[str]:

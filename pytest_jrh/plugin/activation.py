@@ -27,7 +27,7 @@ from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.foreign_code import printing_kept
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, replace_what_cannot_be_shown
 from pytest_jrh.engine.planning import plan_lines
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
@@ -138,10 +138,40 @@ class _SuiteHooks(SuiteSession):
                 writer.line(line)
             return True
         self.reviewing.open(specs)
+        if specs and any(judge.runs_code for of in self.suites for judge in of.judges.values()):
+            self._capture_programs()
         with captured(self.config):
             self.start(specs)
         self.reviewing.wait()
         return None
+
+    def _capture_programs(self) -> None:
+        """Leave to pytest's capture what programs print between items, too, where it would give the
+        terminal back; pytest keeps a way there.
+        """
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        is_kept = self.config.getoption("capture", "no") == "fd"
+        if not is_kept or terminal is None or terminal._tw._file is not sys.__stdout__:
+            return
+        writer = terminal._tw
+        file: Any = writer._file
+        file.flush()
+        capture: Any = self.config.pluginmanager.get_plugin("capturemanager")
+        for stream in (capture._global_capturing.err, capture._global_capturing.out):
+            real = os.dup(stream.targetfd_save)
+            for descriptor in (stream.targetfd_save, stream.targetfd):
+                os.dup2(stream.tmpfile.fileno(), descriptor)
+                self.programs.callback(os.dup2, real, descriptor)
+        # Asked for once more it would be that of a file.
+        writer.fullwidth = writer.fullwidth
+        self.programs.callback(setattr, writer, "_file", file)
+        writer._file = self.programs.enter_context(
+            open(real, "w", encoding=file.encoding, errors="replace", closefd=False)  # noqa: SIM115
+        )
+
+    def pytest_enter_pdb(self) -> None:
+        """Give the terminal to a debugger."""
+        self.programs.close()
 
     # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this
     # hook, too.
@@ -227,6 +257,7 @@ class _Secrecy:
         with uncaptured(config):
             # Those of pytest, and what it puts back when it does not capture.
             streams = {EncodedFile, CaptureIO, TeeCaptureIO, sys.stdout, sys.stderr}
+            replace_what_cannot_be_shown()
         self._printing.enter_context(printing_kept(streams | {sys.__stdout__, sys.__stderr__}))
 
     @pytest.hookimpl(tryfirst=True)

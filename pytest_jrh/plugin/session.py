@@ -97,6 +97,10 @@ class SuiteSession:
         # When the engine was started, and when it was last said how far it is.
         self.started = self._said = 0.0
         self._abandoned = False
+        # Of cases without a verdict, each once.
+        self.unscored_texts: set[str] = set()
+        # Undoes what keeps programs from the terminal.
+        self.programs = contextlib.ExitStack()
         self.workers_notices: list[str] = []
         self._parent = os.getppid()
 
@@ -195,6 +199,7 @@ class SuiteSession:
         """End the engine, unless abandoned; calls in flight are awaited and recorded."""
         if self.engine is not None and not self._abandoned:
             self.engine.stop()
+        self.programs.close()
         self.reviewing.close()
         self.handover.close()
         if not self.is_worker and any(self.suites):

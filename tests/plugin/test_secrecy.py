@@ -185,6 +185,35 @@ def test_what_code_prints_stands_in_its_own_case_without_keys(
         assert set(words) == set(expected)
 
 
+_OF_PROGRAMS = """
+import os, time
+
+
+def judge(case):
+    for _ in range(5):
+        time.sleep(0.02)
+        os.write(1, b"written " + os.environb[b"OPENAI_API_KEY"] + b"\\n")
+        os.system("echo spoken $OPENAI_API_KEY; echo complained $OPENAI_API_KEY >&2")
+    return 0
+"""
+
+
+def test_what_programs_of_a_judge_print_never_reaches_the_terminal_raw(
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two items pytest gives the terminal back, and the next judges are at work."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    made = judged(_OF_PROGRAMS)
+    done = run_pytest(pytester.path, made.suite.option, RECORD, "-rA")
+    shown = done.stdout + done.stderr
+    assert KEY not in shown
+    for word in ("written", "spoken", "complained"):
+        assert f"{word} [REDACTED]" in shown
+    assert any(line.startswith("collected ") for line in done.lines)
+    # The way to the terminal is pytest's own again.
+    assert re.search(r"= 3 failed, 3 passed, .* =+\n", done.stdout)
+
+
 def test_what_a_module_raises_that_cannot_be_imported_is_shown_without_secrets(
     judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
