@@ -40,6 +40,7 @@ from pytest_jrh.engine.planning import Survey, surveyed
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
+from pytest_jrh.llm.limits import FIRST_CASES
 from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.recording.shown import shown_turns
 
@@ -80,7 +81,11 @@ class CaseRunner:
         )
         self.only_computes = not asks and not runs_code and settings.review is None
         most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
-        self._places = asyncio.Semaphore(most_at_work)
+        # Until a verdict shows that answers can be used the first cases alone are at work: all
+        # might be paid for, and end alike.
+        self._first = min(FIRST_CASES, most_at_work) if asks else most_at_work
+        self._places = asyncio.Semaphore(self._first)
+        self._held_places = most_at_work - self._first
         self.calls = Calls(settings, lambda: self._stopping or settings.is_orphan())
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
@@ -170,7 +175,12 @@ class CaseRunner:
                 future.set_exception(error)
         finally:
             self._pending.discard(future)
-            self._places.release()
+            self._first -= 1
+            self._held_places += 1
+            if attempt.scores or self._first <= 0:
+                for _ in range(self._held_places):
+                    self._places.release()
+                self._held_places = 0
 
     async def _result(self, attempt: Attempt, judging: Awaitable[None]) -> CaseResult:
         redactor, rejected = self._settings.redactor, None

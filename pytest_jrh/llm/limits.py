@@ -194,7 +194,8 @@ class Pace:
         self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)
 
 
-_FIRST_CASES = 5
+FIRST_CASES = 5
+"""So many cases of a session tell whether answers can be used."""
 
 
 class EarlyStop:
@@ -226,7 +227,7 @@ class EarlyStop:
             kinds = entry.setdefault("kinds", {})
             kinds[case] = trouble.alike
             number = list(kinds.values()).count(trouble.alike)
-            are_alike = number >= _FIRST_CASES and "usable" not in entry
+            are_alike = number >= FIRST_CASES and "usable" not in entry
             if (trouble.ends or are_alike) and "stop" not in entry:
                 why = {"stage": trouble.stage, "cause": trouble.cause, "advice": trouble.advice}
                 entry["stop"] = {"outcome": trouble.outcome, "kind": trouble.alike, "why": why}

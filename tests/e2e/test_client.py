@@ -268,6 +268,23 @@ def prose(request: Request) -> str:
     return f"I have read all {len(request.text)} characters, and it seems fine to me."
 
 
+def test_until_an_answer_can_be_used_the_first_five_cases_alone_are_asked(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    """Whatever is at work at once: 19 cases with ten calls in flight."""
+    bench = make_bench(runs=20)
+    server.answer = override(Obedient(), judge=prose)
+    session = bench.run(max_workers=10)
+    outcomes = [result.outcome for result in session.results]
+    assert outcomes.count("not_asked") >= 12
+    assert server.count("judge") <= 3 * 8
+    server.answer = Obedient()
+    assert {outcome for outcome, _ in bench.run(max_workers=10).outcomes} == {
+        "agree",
+        "invalid_response",
+    }
+
+
 def test_five_answers_in_another_form_stop_the_session_and_a_later_one_asks_the_rest_alone(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
