@@ -33,6 +33,7 @@ from pytest_jrh.stats.intervals import (
     Pairs,
     estimate,
     estimate_share,
+    other_pairs,
 )
 from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts, distinct
 
@@ -102,11 +103,6 @@ def estimate_macro_f1(pairs: Pairs, clusters: Clusters) -> Estimate:
     if not len(known):
         return Estimate(why=NO_VERDICT)
     classes = np.unique(known)
-    every_pair = np.stack(np.meshgrid(classes, classes), axis=-1).reshape(-1, 2)
-    is_perfect = bool((known[:, 0] == known[:, 1]).all())
-    others = every_pair[(every_pair[:, 0] == every_pair[:, 1]) != is_perfect]
-    if not len(others):
-        others = np.array([[classes[0], classes[0] + 1]])
 
     def rows(pairs: Any) -> Any:
         labels, answers = pairs[:, :1] == classes, pairs[:, 1:] == classes
@@ -116,7 +112,7 @@ def estimate_macro_f1(pairs: Pairs, clusters: Clusters) -> Estimate:
         hits, both = sums[: len(classes)], sums[len(classes) :]
         return sum(2 * hit / of for hit, of in zip(hits, both, strict=True)) / len(classes)
 
-    f1 = estimate(rows(known), clusters, figure, rows(others))
+    f1 = estimate(rows(known), clusters, figure, rows(other_pairs(known, classes)))
     # By simulation with rarer classes the interval covers as few as half of the true figures.
     if min((known[:, :1] == classes).sum(axis=0)) < FEWEST_LABELS:
         why = f"a class has fewer than {FEWEST_LABELS} labels"

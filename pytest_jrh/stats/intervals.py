@@ -303,13 +303,19 @@ def estimate_kappa(
     if len(levels) > _MOST_LEVELS:
         levels = levels[[0, -1]]
     classes = None if is_ordered else values
-    every_pair = np.stack(np.meshgrid(levels, levels), axis=-1).reshape(-1, 2)
-    is_perfect = bool((known[:, 0] == known[:, 1]).all())
-    others = every_pair[(every_pair[:, 0] == every_pair[:, 1]) != is_perfect]
-    if not len(others):
-        others = np.array([[0.0, 1.0]])
-    rows, turned = products(known, classes), products(others, classes)
+    rows, turned = products(known, classes), products(other_pairs(known, levels), classes)
     return estimate(rows, clusters, kappa_of_sums, turned, span=(-1.0, 1.0), level=level)
+
+
+def other_pairs(known: Floats, values: Floats) -> Floats:
+    """The pairs of label and answer that hardly occur among those that are known: where all of them
+    are right the wrong ones, else the right ones.
+    """
+    every_pair = np.stack(np.meshgrid(values, values), axis=-1).reshape(-1, 2)
+    is_perfect = bool((known[:, 0] == known[:, 1]).all())
+    others: Floats = every_pair[(every_pair[:, 0] == every_pair[:, 1]) != is_perfect]
+    lowest = float(values[0]) if len(values) else 0.0
+    return others if len(others) else np.array([[lowest, lowest + 1]])
 
 
 def where_varied(figure: Estimate, others: float) -> Estimate:
