@@ -332,8 +332,15 @@ def read_text(
         raise InputError(f"cannot be read: {printable(reason)}", file) from None
     if path.exists():
         raise InputError("is not a file", file)
-    names = [file_beside.name for file_beside in path.parent.glob("*")]
-    raise InputError("no such file", file, hint=how or nearest_hint(path.name, names, "file"))
+    for folder in Path.cwd().parents:
+        if (folder / file).is_file():
+            how = how or f"run it in {folder}"
+    # The first part of the path that is wrong.
+    wrong, noun = path, "file"
+    while not wrong.parent.exists():
+        wrong, noun = wrong.parent, "folder"
+    names = [beside.name for beside in wrong.parent.glob("*")]
+    raise InputError("no such file", file, hint=how or nearest_hint(wrong.name, names, noun))
 
 
 def _text_of(raw: bytes, file: str, *, as_it_is: bool) -> str:
@@ -365,6 +372,8 @@ _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
     (rb".{257}ustar", "an archive (tar)", _UNPACK),
     (rb"\x1f\x8b", "compressed (gzip)", _UNPACK),
     (rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd", "compressed (bzip2, xz, zstd)", _UNPACK),
+    (rb"SQLite format 3\x00", "an SQLite database", _EXPORT),
+    (rb"%PDF-", "a PDF", _EXPORT),
     (rb"PAR1\x15", "a Parquet file", _BY_PANDAS.format("read_parquet(sys.argv[1])")),
     (
         rb"(\xef\xbb\xbf)?\s*(?i:<!doctype html|<html)",

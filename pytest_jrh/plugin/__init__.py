@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _REGISTERED = pytest.StashKey[bool]()
+_OLDEST_PYTEST = (8, 3)
 _DISCOVERED = (".jrh.yml", ".jrh.yaml")
 
 
@@ -48,6 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check options and named suites before anything is collected (exit code 4)."""
+    if pytest.version_tuple < _OLDEST_PYTEST:
+        raise pytest.UsageError(
+            f"pytest-jrh needs pytest 8.3 or newer; this is {pytest.__version__}"
+        )
     options = config.stash[OPTIONS_READ] = read_options(config)
     if options.configs:
         # Garbage collections took a tenth of a short session's time while it imports.

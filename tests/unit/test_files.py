@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.documents import read_text
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part, replacing
 
 
@@ -69,3 +70,19 @@ def test_text_is_the_same_with_line_ends_of_another_system(tmp_path: Path, encod
     path = tmp_path / "judge.md"
     path.write_bytes("You judge.\r\n---user---\r\nŁódź\r\n".encode(encoding))
     assert read_text(path, "judge.md") == "You judge.\n---user---\nŁódź\n"
+
+
+def test_a_wrong_folder_is_told_from_a_wrong_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs" / "below").mkdir(parents=True)
+    (tmp_path / "logs" / "a.csv").write_text("id\n", "utf-8")
+    for folder, file, hint in (
+        (".", "log/a.csv", "logs is the nearest folder"),
+        (".", "logs/b.csv", "a.csv is the nearest file"),
+        ("logs/below", "logs/a.csv", f"run it in {tmp_path}"),
+    ):
+        monkeypatch.chdir(tmp_path / folder)
+        with pytest.raises(InputError) as refused:
+            read_text(Path(file), file)
+        assert hint in str(refused.value)

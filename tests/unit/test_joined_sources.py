@@ -410,6 +410,8 @@ def _archive(*names: str) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
+        ("t.csv", b"SQLite format 3\x00\x10", "is an SQLite database"),
+        ("t.csv", b"%PDF-1.7", "is a PDF"),
         ("t.xlsx", _archive("[Content_Types].xml", "xl/workbook.xml"), "is an Excel file"),
         ("by_xlsxwriter.csv", _archive("xl/worksheets/sheet1.xml"), "is an Excel file"),
         ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is an office document"),

@@ -21,6 +21,7 @@ import pytest_jrh
 from pytest_jrh import InputError, JudgedCase, Verdict, judge_cases, load_cases, reliability
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.demo import EXAMPLE, FILES
+from pytest_jrh.plugin import pytest_configure
 from pytest_jrh.store.records import case_digest, record_line, to_record
 from tests.support.figures import describe
 from tests.support.made_cases import make_case, make_spec
@@ -171,6 +172,13 @@ def test_cases_are_read_as_they_were_made(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def project() -> Any:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+
+def test_an_older_pytest_is_refused_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pytest, "version_tuple", (8, 2, 2))
+    config: Any = None
+    with pytest.raises(pytest.UsageError, match=r"needs pytest 8\.3 or newer"):
+        pytest_configure(config)
 
 
 def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
