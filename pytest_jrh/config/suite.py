@@ -163,7 +163,8 @@ class Commands:
         if outcome is None or not outcome.unanswered:
             return self.rerun(spec)
         # Of a case that a judge was asked about, its verdict alone.
-        return self.rerun(spec, _VERDICTS if result.judge_digest else _ALL_CALLS)
+        modes = _VERDICTS if result.judge_digest else _ALL_CALLS
+        return self.rerun(spec, [*modes, *self._limits])
 
     def record_all(self, suites: Iterable[Suite], results: Iterable[CaseResult]) -> str:
         """One command for all that is unrecorded, which asks nothing else; empty where nothing is.
@@ -177,13 +178,8 @@ class Commands:
             return ""
         names = {result.suite for result in missing}
         modes = _VERDICTS if all(result.judge_digest for result in missing) else _ALL_CALLS
-        limits = []
-        for name in ("max_cost", "max_calls"):
-            limit = getattr(self.options, name)
-            if limit is not None:
-                limits.append(f"--jrh-{name.replace('_', '-')}={limit}")
         of_missing = [suite for suite in suites if suite.name in names]
-        return self._of_suites(of_missing, [*modes, *limits, *self.selection])
+        return self._of_suites(of_missing, [*modes, *self._limits, *self.selection])
 
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
@@ -192,6 +188,16 @@ class Commands:
     def review(self, suites: Sequence[Suite]) -> str:
         """The command that opens the cases that failed for a decision."""
         return self._of_suites(suites, ["--lf", "--jrh-review"])
+
+    @property
+    def _limits(self) -> list[str]:
+        """The user's limits, which what is run next keeps."""
+        limits = []
+        for name in ("max_cost", "max_calls"):
+            limit = getattr(self.options, name)
+            if limit is not None:
+                limits.append(f"--jrh-{name.replace('_', '-')}={limit}")
+        return limits
 
     def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
         command = ["pytest", *self._chosen(suites), *extra]
