@@ -8,8 +8,6 @@ import argparse
 import os
 import re
 import shlex
-import shutil
-import sys
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
@@ -19,7 +17,7 @@ from pytest_jrh.config.options import REPORT_SUFFIXES
 from pytest_jrh.core.documents import Json, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ONES
-from pytest_jrh.core.text import all_wrapped, counted, log_line, nearest, one_line
+from pytest_jrh.core.text import counted, log_line, nearest, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -162,8 +160,7 @@ def check_file(options: argparse.Namespace) -> int:
     Raises `InputError` for what cannot be understood.
     """
     from pytest_jrh.cli.checking import check_table
-    from pytest_jrh.reports.ending import Concluded, ending_lines, write_reports
-    from pytest_jrh.reports.report import Display
+    from pytest_jrh.reports.ending import Concluded, print_ending, write_reports
 
     settings = _settings(options)
     reports = _report_paths(options.report, (options.table, options.baseline, options.labels))
@@ -177,12 +174,9 @@ def check_file(options: argparse.Namespace) -> int:
         raise InputError(f"{message}: {count}", options.table)
     readings = [*_readings(checked, options.baseline)]
     written, problems = write_reports(reports, replace(checked.session, about=readings))
-    width = shutil.get_terminal_size().columns
-    display = Display(Path.cwd(), width=width, verbosity=options.verbose)
     concluded = Concluded(checked.session, checked.passed, written)
-    first = all_wrapped(map(log_line, readings), width)
-    for line in ending_lines(concluded, display, first=first, notices=problems):
-        sys.stdout.write(f"{line.text}\n")
+    first = map(log_line, readings)
+    print_ending(concluded, Path.cwd(), options.verbose, first=first, notices=problems)
     return 0 if checked.passed and not problems else 1
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,8 +31,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.provenance import origin_lines, suite_run
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.judges.python import imported
-from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
-from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.ending import EndSettings, conclude, print_ending
 from pytest_jrh.reports.session import Session
 from pytest_jrh.store.ledger import BaselineFile, StoredResult, read_ledger
 from pytest_jrh.store.made_cases import RecordIndex, case_of, read_spools
@@ -100,10 +97,7 @@ def merge(arguments: Namespace) -> int:
         session, baseline, options.reports, update_command=lambda _: update_command
     )
     concluded = conclude([run], settings)
-    width = shutil.get_terminal_size().columns
-    display = Display(folder, width=width, verbosity=arguments.verbose)
-    for line in ending_lines(concluded, display, notices=concluded.problems):
-        sys.stdout.write(f"{line.text}\n")
+    print_ending(concluded, folder, arguments.verbose, notices=concluded.problems)
     # Where nothing decides, a case fails by itself, as its item does in pytest.
     is_decided = concluded.session.decisions[suite.name].active
     is_agreed = is_decided or all(result.outcome != "disagree" for result in run.results)

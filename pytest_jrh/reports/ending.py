@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +23,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, generation_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
-from pytest_jrh.core.text import Styled, counted, escape_commands
+from pytest_jrh.core.text import Styled, all_wrapped, counted, escape_commands
 from pytest_jrh.people import wrongly_labelled
 from pytest_jrh.reports.for_programs import JsonReport, JunitReport
 from pytest_jrh.reports.markdown import MarkdownReport
@@ -75,6 +77,7 @@ REPORTS: list[Report] = [
     TerminalReport(),
 ]
 
+_WIDEST = 120
 _NOTHING_JUDGED = "No case reached a verdict, so this session is not green."
 _UNWRITTEN = (
     "This session is not green, because of failed writes. Free disk space or fix the permissions, "
@@ -238,7 +241,13 @@ def _decide(
         random = {judge.name or "" for judge in suite.judges if judge.is_random}
         for line in run.judges:
             of_judge = comparison.everything.judge.equals(line.judge)
-            digests = content.earlier_judges(comparison.everything.ids[of_judge])
+            compared_ids = [*comparison.everything.ids[of_judge]]
+            if not len(comparison.everything):
+                # Such as before the verdicts of a new prompt are recorded.
+                for case_id, known in content.cases.items():
+                    if (known.suite, known.judge) == (run.name, line.judge):
+                        compared_ids.append(case_id)
+            digests = content.earlier_judges(compared_ids)
             asked[line.judge] = how_asked(line, digests, content, is_random=line.judge in random)
             if change := content.prompt_change(line, digests):
                 changes.append(change)
@@ -510,6 +519,27 @@ def _limit_text(limit: float | Mapping[str, float]) -> str:
     return f"{{{', '.join(of_classes)}}}"
 
 
+_PLAIN = "\x1b[0m"
+_CODES = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
+
+
+def print_ending(
+    concluded: Concluded,
+    folder: Path,
+    verbosity: int,
+    *,
+    first: Iterable[str] = (),
+    notices: Iterable[str],
+) -> None:
+    """Print what a merge or a table comes to, on a terminal in colours; `first` lines wrapped."""
+    width = shutil.get_terminal_size().columns
+    display, first = Display(folder, width, verbosity), all_wrapped(first, width)
+    has_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for text, style in ending_lines(concluded, display, first=first, notices=notices):
+        codes = [f"\x1b[{_CODES[name]}m" for name in style.split() if has_colours]
+        sys.stdout.write(f"{''.join(codes)}{text}{_PLAIN if codes else ''}\n")
+
+
 def ending_lines(
     concluded: Concluded | None,
     display: Display,
@@ -526,7 +556,8 @@ def ending_lines(
     lines = list(first)
     answer = []
     if concluded is not None:
-        display = replace(display, written=tuple(concluded.written))
+        width = min(display.width, _WIDEST)
+        display = replace(display, width=width, written=tuple(concluded.written))
         for report in REPORTS:
             for line in report.lines(concluded.session, display):
                 answer.append(Styled(escape_commands(line.text), line.style))
