@@ -18,7 +18,7 @@ Kind = Literal["same", "gone", "new"]
 
 # White space stays with the word behind it: on its own it would match everywhere, and cost the
 # most, and behind a word it would make another one of the last word before what was appended.
-_WORD = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")
+_WORD = re.compile(r"\s*(?:\d+(?:[.,]\d+)+|\w+|[^\w\s])|\s+")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _MOST_PAIRS = 20_000
 _LEAST_ALIKE = 0.3

@@ -425,6 +425,8 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
         return text
     # Of many classes those that may hide most.
     widest = sorted(hidden.values(), key=lambda of: -of.bound)[:_MOST_NAMED]
+    if not any(math.isfinite(of.bound) for of in widest):
+        return f"{text}: any loss could hide"
     bounds = [_bound_text(of) for of in hidden.values() if of in widest]
     return f"{text}: up to {' and '.join(bounds)} could hide"
 

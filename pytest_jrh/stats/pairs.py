@@ -127,10 +127,8 @@ def favour_sentence(favour: Favour) -> str:
 
 def places_sentence(places: Places) -> str:
     """How often a judge takes the first answer, and what changes with the order."""
-    text = (
-        f"The judge takes the first answer in {percent(places.first.value)} of its verdicts that "
-    )
-    text += f"name one (95% interval {range_text(places.first)})."
+    text = f"The judge takes the first answer in {percent(places.first.value)} "
+    text += f"({range_text(places.first)}) of its verdicts that name one."
     if not places.same.n:
         return text
     same, (first, second) = places.same, places.taken

@@ -24,6 +24,11 @@ def test_both_texts_can_be_read_off_the_pieces(old: str, new: str) -> None:
     assert "".join(piece.text for piece in pieces if piece.kind != "gone") == new
 
 
+def test_a_number_is_one_word() -> None:
+    pieces = differences("I refund £39.40 of 1,000 now.", "I refund £44.40 of 1,200 now.")
+    assert (of("gone", pieces), of("new", pieces)) == (["39.40 of 1,000"], ["44.40 of 1,200"])
+
+
 def test_only_the_words_that_changed_are_marked() -> None:
     pieces = differences("I cannot refund order 17, it is.", "I have refunded order 17, it is.")
     assert (of("gone", pieces), of("new", pieces)) == (["cannot refund"], ["have refunded"])
