@@ -178,7 +178,12 @@ class CaseItem(pytest.Item):
         if failure is not None and isinstance(error, JrhError | pytest.fail.Exception):
             text = failure.whole
             if self.config.getoption("verbose", 0) <= 0:
+                session = self.config.stash[SESSION]
                 text = redactor.text(failure.short)
+                if text in session.unscored_texts:
+                    text = f"No verdict ({failure.result.outcome}), as above."
+                elif failure.result.outcome in UNSCORED:
+                    session.unscored_texts.add(text)
             # The first paragraph stands in the short summary and in JUnit, for a disagreement
             # behind what was done to make the case.
             message = " ".join(escape_commands("\n".join(failure.first)).split())
@@ -247,5 +252,6 @@ def run_decisions(session: pytest.Session, items: Iterable[DecisionItem]) -> Non
         session.testscollected += 1
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
         if last_failed is not None:
-            last_failed.lastfailed.pop(item.nodeid, None)
+            # Newer versions of pytest have ids of their own.
+            last_failed.lastfailed.pop(getattr(item, "id", item.nodeid), None)
     session.config.option.maxfail = maxfail
