@@ -207,11 +207,14 @@ class CaseResult:
 
     @cached_property
     def reasoning(self) -> str:
-        """The reasoning of the first verdict with that score, in a tie of the first of all."""
+        """The reasoning of the first verdict with that score, in a tie of the first wrong one."""
+        of_wrong = ""
         for score, reasoning in zip(self.complete_scores, self.reasons, strict=False):
-            if self.score in (None, score):
+            if score == self.score:
                 return reasoning
-        return ""
+            if score != self.label:
+                of_wrong = of_wrong or reasoning
+        return of_wrong
 
     @property
     def scale(self) -> Scale:

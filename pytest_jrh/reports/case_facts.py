@@ -14,7 +14,7 @@ from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import STAGES, VERIFIER
 from pytest_jrh.core.cases import SKIPS, UNSCORED, Case, Edit, Message, Why, majority
-from pytest_jrh.core.diffs import Piece, differences, near_changes
+from pytest_jrh.core.diffs import Piece, decisive_turns, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, generation_id, made_case_id
@@ -22,10 +22,9 @@ from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import (
     ELLIPSIS,
+    both_ends,
     capital,
-    columns,
     counted,
-    cut_in_the_middle,
     escape_commands,
     one_line,
     shortened,
@@ -34,6 +33,7 @@ from pytest_jrh.core.text import (
 )
 from pytest_jrh.core.transcript import (
     is_pair,
+    message_text,
     part_title,
     render_transcript,
     text_to_compare,
@@ -136,10 +136,12 @@ def asked_and_answered(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return parts[: 2 + is_pair(messages)]
 
 
-def part_line(title: str, text: str, width: int) -> str:
-    """A part in a line, of which the end says more than the beginning."""
-    head = f"{title.lower()}: "
-    return head + cut_in_the_middle(one_line(text), width - columns(head))
+def ends_of_run(messages: Sequence[Message], edits: Sequence[Edit]) -> list[tuple[str, str]]:
+    """The first request of a run, and the last turn that was edited, or of all."""
+    turns = [turn for turn in messages if turn["role"] == "user"][:1]
+    places = sorted(decisive_turns(edits, len(messages)))
+    turns += [messages[place] for place in places[-1:]] or messages[-1:]
+    return [(str(turn["role"]), message_text(turn)) for turn in turns]
 
 
 def act_note(edit: Edit) -> str:
@@ -310,7 +312,10 @@ def label_giver(result: CaseResult, column: str) -> LabelBasis:
 
 def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     """What the label of a case rests on."""
-    basis = label_giver(result, session.grounds_of(result.suite).column)
+    grounds = session.grounds_of(result.suite)
+    basis = label_giver(result, grounds.column)
+    if result.basis == "people" and grounds.annotators:
+        basis = basis._replace(text=listed(grounds.annotators, _MOST_PEOPLE))
     scores = blind_scores(session, result)
     if not scores or result.label is None:
         return basis
@@ -410,13 +415,14 @@ class FailureText:
             lines.append(_SEE_WHOLE)
         elif not result.spec.derived:
             room = WIDTH - len(INDENT)
-            lines += [
-                _in_a_line(case_title(result, room)),
-                *(INDENT + part_line(*part, room) for part in self.parts),
-                _in_a_line(f"judge: {reason_text(result.reasoning) or _NO_REASON}"),
-                _in_a_line(f"label {result.label_text} ({self.giver})"),
-                _SEE_WHOLE,
-            ]
+            lines.append(_in_a_line(case_title(result, room)))
+            for title, text in (
+                *self.parts,
+                ("judge", reason_text(result.reasoning) or _NO_REASON),
+            ):
+                shown_lines = both_ends(f"{title.lower()}: {text}", room)
+                lines += [f"{INDENT}{line}" for line in shown_lines]
+            lines += [_in_a_line(f"label {result.label_text} ({self.giver})"), _SEE_WHOLE]
         return escape_commands("\n".join(lines))
 
 

@@ -24,6 +24,8 @@ from pytest_jrh.stats.statistics import Statistics, statistics_of
 from pytest_jrh.stats.verdicts import Rows, Verdicts
 from pytest_jrh.stats.weights import labels_for
 
+# Of more cases a count is hard to read as a share.
+_MOST_IN_THE_HEAD = 20
 # So many rows still fit a glance.
 _MOST_ROWS = 8
 _MOST_SLICES = 5
@@ -60,7 +62,10 @@ class Share(NamedTuple):
             before = round(self.before / wrong.n, _DIGITS)
             weight = "bad" if (wrong.count or 0) > self.before else ""
         share = round(wrong.value or 0.0, _DIGITS)
-        return Cell(wrong.fraction, "", "", weight, share, interval, before)
+        text = wrong.fraction
+        if wrong.count and wrong.n > _MOST_IN_THE_HEAD:
+            text += f" ({wrong.value:.0%})"
+        return Cell(text, "", "", weight, share, interval, before)
 
 
 @frozen

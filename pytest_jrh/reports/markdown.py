@@ -60,7 +60,7 @@ _MOST_VOICES = 2
 # Of what is open a screen: characters of a prompt's differences, of an edit's, and of a reason.
 _OPEN_PROMPT = 130
 _OPEN_EDIT = 180
-_OPEN_REASON = 54
+_OPEN_REASON = 120
 _WHOLE = 1_200
 # Of what a change leaves as it was, this much is shown beside it.
 _CONTEXT = 40
@@ -321,7 +321,9 @@ def _unlinked(escaped: str) -> str:
 
 
 def _cut(text: str, longest: int) -> str:
-    """At most so many characters, and never a part of a word."""
+    """At most so many characters: whole sentences, where the first one fits, else whole words."""
     if len(text) <= longest:
         return text
+    if sentences := re.match(rf"(?s).{{,{longest - 1}}}[.!?](?=\s)", text):
+        return f"{sentences[0]} {ELLIPSIS}"
     return f"{text[: longest + 1].rpartition(' ')[0] or text[:longest]} {ELLIPSIS}"

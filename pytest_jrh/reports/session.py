@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.cases import Message, Rubric
+from pytest_jrh.core.cases import Case, Message, Rubric
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
@@ -334,13 +334,17 @@ class Session:
 
     def messages(self, result: CaseResult) -> Sequence[Message]:
         """What was judged, without secrets; empty where it is not kept."""
-        messages = self.texts(result)
-        # Of a frozen suite the cases of a review are gone when the reports are written.
-        with contextlib.suppress(OSError):
-            case = self.records.read(made_case_id(result))
-            messages = messages if case is None else case.messages
+        case = self.case(result)
+        messages = self.texts(result) if case is None else case.messages
         clean: Sequence[Message] = self.redactor.value(messages)
         return clean
+
+    def case(self, result: CaseResult) -> Case | None:
+        """The case as it was made, if it is kept."""
+        # Of a frozen suite the cases of a review are gone when the reports are written.
+        with contextlib.suppress(OSError):
+            return self.records.read(made_case_id(result))
+        return None
 
     def scale(self, result: CaseResult) -> Scale:
         """The scale of a case, with the levels that its rubric has."""

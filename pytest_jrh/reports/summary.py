@@ -33,7 +33,7 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
     figure,
 )
-from pytest_jrh.reports.case_facts import asked_and_answered, label_basis, score_name
+from pytest_jrh.reports.case_facts import asked_and_answered, ends_of_run, label_basis, score_name
 from pytest_jrh.reports.counts import (
     Share,
     count_blocks,
@@ -544,7 +544,11 @@ def worst_cases(session: Session) -> ReadFirst | None:
         cases.append(_worst_case(session, session.results_in(worst.where(places))))
     if not cases:
         return None
-    parts = asked_and_answered(session.messages(session.result(cases[0].case_id)))
+    first = session.result(cases[0].case_id)
+    case = session.case(first)
+    edits = () if case is None else case.outcome.edits
+    messages = session.messages(first)
+    parts = asked_and_answered(messages) or ends_of_run(messages, edits)
     return ReadFirst(tuple(cases), len(of_cases) - len(cases), tuple(parts))
 
 

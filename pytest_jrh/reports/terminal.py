@@ -12,7 +12,17 @@ from dataclasses import replace
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.text import GAP, Styled, aligned, columns, one_line, shortened, wrapped
+from pytest_jrh.core.text import (
+    GAP,
+    Styled,
+    aligned,
+    both_ends,
+    columns,
+    counted,
+    one_line,
+    shortened,
+    wrapped,
+)
 from pytest_jrh.reports.blocks import (
     Block,
     Cases,
@@ -27,7 +37,6 @@ from pytest_jrh.reports.blocks import (
     Weight,
     is_warning,
 )
-from pytest_jrh.reports.case_facts import part_line
 from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Session, spending_text
 from pytest_jrh.reports.summary import compose
@@ -46,7 +55,7 @@ _COLOURS: Mapping[Word, str] = {
     "FAIL": "bold red",
     "": "bold",
 }
-MOST_LINES = 16
+MOST_LINES = 23
 """Of an answer without `-v`, where it can be so short."""
 _FEWEST_ROWS = 3
 _WORD_ROOM = 6
@@ -69,17 +78,22 @@ class TerminalReport(Report):
         # Warnings first: what is only good to know gives way to the answer.
         doubts = sorted(summary.doubts, key=lambda block: not is_warning(block))
         last_lines = _report_lines(session, display)
+        steps: list[Block] = [*summary.steps]
+        is_decided = any(decision.active for decision in session.decisions.values())
+        if len(session.results) == 1 and not (is_decided or session.is_table):
+            # It has failed by itself, with as many words.
+            steps = [step for step in steps if not isinstance(step, ReadFirst)]
         # What to read and to do comes last.
         if display.verbosity > 0:
             if session.results or session.people:
                 yield from block_lines(summary.details, width, verbose=True)
                 yield Styled("")
-            blocks = [*head, *summary.answer, *doubts, *summary.steps]
+            blocks = [*head, *summary.answer, *doubts, *steps]
             yield from block_lines(blocks, width, verbose=True)
         elif display.verbosity < 0:
             yield from block_lines([*head, *summary.headlines], width)
         else:
-            foot_lines = list(block_lines(summary.steps, width))
+            foot_lines = list(block_lines(steps, width))
             room = MOST_LINES - len(foot_lines) - len(last_lines)
             # However long the answer is, one line says that there are warnings.
             fewest = min(1, sum(map(is_warning, doubts)))
@@ -110,13 +124,12 @@ def _report_lines(session: Session, display: Display) -> list[Styled]:
 
 def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
     """The lines of blocks; where there is not room for all, without the rows of tables beyond the
-    worst, then without plain sentences, and then without tables.
+    worst, and then without plain sentences.
     """
     short = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
     bare = [block for block in short if not isinstance(block, Sentence) or block.weight]
-    without_tables = [block for block in bare if not isinstance(block, Table)]
     lines = []
-    for fewer_blocks in (blocks, short, bare, without_tables):
+    for fewer_blocks in (blocks, short, bare):
         lines = list(block_lines(fewer_blocks, width))
         if len(lines) <= room:
             break
@@ -202,7 +215,8 @@ def _hanging(head: str, text: str, width: int, style: str = "") -> Iterator[Styl
 
 def _line(block: Line, width: int) -> Iterator[Styled]:
     """A sentence behind its title and its command, on one line where there is room."""
-    head = f"{block.title:<{_TITLE_ROOM}}"
+    is_doubt = block.title == "labels" and block.weight == "warning"
+    head = f"{'! ' * is_doubt + block.title:<{_TITLE_ROOM}}"
     style = _STYLES.get(block.weight, "")
     command = one_line(block.command)
     if command:
@@ -218,10 +232,12 @@ def _line(block: Line, width: int) -> Iterator[Styled]:
 
 def _table(table: Table, width: int) -> Iterator[Styled]:
     """A table; where it is too wide, titles take two lines, and intervals a table of their own."""
-    rows = list(table.rows)
-    if len(rows) > table.most:
-        # The total is in the headline where room is short.
-        rows = [row for row in rows if row.level != "total"][: table.most or _FEWEST_ROWS]
+    totals = [row for row in table.rows if row.level == "total"]
+    rows = [row for row in table.rows if row.level != "total"]
+    hidden = len(rows) - max(table.most, _FEWEST_ROWS)
+    if hidden > 0:
+        del rows[-hidden:]
+    rows += totals
     whole, figures, intervals = [], [], []
     for row in rows:
         name = one_line(row.name)
@@ -244,6 +260,8 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
     for number, line in enumerate(lines):
         is_bold = number < len(heads) or rows[number - len(heads)].level == "total"
         yield Styled(line, "bold" if is_bold else "")
+    if hidden > 0:
+        yield Styled(f"and {counted(hidden, 'more row')}")
     if is_wide:
         names, *ranges = zip(["95% intervals", *table.titles], *intervals, strict=True)
         ranges = [column for column in ranges if {*column[1:]} != {NONE}]
@@ -268,7 +286,7 @@ def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
 
 
 def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
-    """The worst case in three lines, or five of an answer, and the runs of the next ones."""
+    """The worst case, with the request and the end of the answer, and the runs of the next ones."""
     first, *next_cases = block.cases
     indent = " " * _TITLE_ROOM
     title = f"{'read first':<{_TITLE_ROOM}}{first.run}"
@@ -277,12 +295,12 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
     if first.done:
         title += f": {first.done}"
     yield Styled(shortened(title, width), "red")
-    for part, text in block.parts:
-        yield Styled(f"{indent}{part_line(part, text, width - _TITLE_ROOM)}")
-    label = f"{first.mistake}; label {first.label} ({first.basis})"
-    yield Styled(shortened(f"{indent}{one_line(label)}", width))
+    texts = [f"{part.lower()}: {text}" for part, text in block.parts]
+    texts.append(f"{first.mistake}; label {first.label} ({first.basis})")
     if first.reason:
-        yield Styled(shortened(f'{indent}{first.judge}: "{first.reason}"', width))
+        texts.append(f'{first.judge}: "{first.reason}"')
+    for text in texts:
+        yield from (Styled(f"{indent}{line}") for line in both_ends(text, width - _TITLE_ROOM))
     cases_of_run = Counter(case.run for case in block.cases)
     names = []
     for case in next_cases:

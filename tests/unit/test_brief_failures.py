@@ -13,7 +13,7 @@ from pytest_jrh.core.cases import Label
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.core.transcript import with_part_ids
-from pytest_jrh.reports.case_facts import WIDTH, disagreement_text, unscored_text
+from pytest_jrh.reports.case_facts import disagreement_text, unscored_text
 from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
 from tests.support.judged_sessions import HOSTILE
@@ -30,11 +30,12 @@ def wrong(reasoning: str, **changes: Any) -> str:
     return disagreement_text(case, result, cassette=CASSETTE, command=COMMAND).short
 
 
-def test_a_wrong_verdict_is_five_lines() -> None:
+def test_a_wrong_verdict_is_six_lines() -> None:
     assert wrong("The agent was polite. " * 50).splitlines() == [
         "The judge gave 0 (satisfied); the right answer is 1 (violated).",
         "    refund_policy: perturbation (run-1)",
-        "    judge: The agent was polite. The agent was polite. The agent was polite. Th…",
+        "    judge: The agent was polite. The agent was polite. The agent was polite. The",
+        "    … polite. The agent was polite. The agent was polite. The agent was polite.",
         "    label 1 (verifier)",
         SEE_WHOLE,
     ]
@@ -53,9 +54,10 @@ def test_of_an_answer_stands_what_was_asked_and_what_was_answered() -> None:
     text = disagreement_text(case, result, cassette=CASSETTE, command=COMMAND, column="human_ok")
     lines = text.short.splitlines()
     assert lines[2] == "    request: May I return it?"
-    assert re.fullmatch("    answer: First. Then .*….*So it is yours[.]", lines[3])
-    assert len(lines[3]) == WIDTH
-    assert lines[5:] == ["    label 1 (column human_ok)", SEE_WHOLE]
+    # Its beginning and its end, between words.
+    assert re.fullmatch("    answer: First. Then .* on and", lines[3])
+    assert re.fullmatch("    … (on and on|Then|and on).* So it is yours[.]", lines[4])
+    assert lines[6:] == ["    label 1 (column human_ok)", SEE_WHOLE]
     # Whole, nothing is cut, and there is no number of a turn.
     whole = text.whole
     assert "context:\n    The policy.\n    Ten days.\nrequest:\n    May I\n" in whole

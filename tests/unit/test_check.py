@@ -84,7 +84,7 @@ def test_every_report_shows_what_was_judged(run: Run) -> None:
     code, printed = run("verdicts.csv", "--report=a.html", "--report=a.md")
     assert code == 0
     assert "question: Is <b>it</b> " in printed
-    assert re.search("answer: x+….*so it is\n", printed)
+    assert re.search("answer: x+\n +x+ =1[+]1 so it is\n", printed)
     markdown, html = (Path(f"a.{suffix}").read_text("utf-8") for suffix in ("md", "html"))
     assert "<p>Question</p><blockquote>Is &lt;b&gt;it&lt;/b&gt;" in markdown
     page = Page.of(html)

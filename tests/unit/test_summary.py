@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +18,12 @@ from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.cases import LabelSource, Why
 from pytest_jrh.core.results import CaseResult, ShownTurns
-from pytest_jrh.core.text import columns, cut_in_the_middle
+from pytest_jrh.core.text import columns, cut_in_the_middle, replace_what_cannot_be_shown
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Diff, Line
+from pytest_jrh.reports.ending import Concluded, ending_lines, print_ending
+from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose, next_lines, worst_cases, worst_verdicts
 from pytest_jrh.reports.terminal import MOST_LINES
@@ -119,6 +124,9 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
         "--jrh-max-cost=2.5 --jrh-max-calls=40 -k 'r1 or r2'"
     )
     assert commands.record_all([suite], results[1:]) == ""
+    unrecorded = make_result(None, "unrecorded", judge_digest="1")
+    of_one = commands.again(unrecorded.spec, unrecorded)
+    assert "=new_episodes --jrh-max-cost=2.5 --jrh-max-calls=40 's.yml::" in of_one
     # Nothing about the model is to be mended where a word of its answers has no meaning yet.
     [line] = next_lines(replace(session_of(results), record_command=command))
     assert isinstance(line, Line)
@@ -144,7 +152,7 @@ def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -
     for result in judged(misses(9), rubrics=("first", "second", "tone")):
         shown = ShownTurns(1, (4,), is_whole=result.label == 0)
         results.append(result_with(result, shown=shown))
-    lines = printed(session_of(results), 60)
+    lines = printed(session_of(results), 36)
     assert len(lines) <= MOST_LINES
     unseen = "(9 of its 9 missed violations, 27 right by luck)."
     assert unseen in " ".join(" ".join(lines).split())
@@ -164,3 +172,53 @@ def test_money_that_was_paid_is_said_whatever_is_printed() -> None:
     assert not any("cost" in line for line in printed(replace(session, is_table=True)))
     # Nothing is said where nothing ran.
     assert printed(Session([])) == []
+
+
+def test_a_table_keeps_its_total_and_says_how_many_rows_it_leaves_out() -> None:
+    rubrics = [f"rubric-{number:02}" for number in range(22)]
+    for width in (80, 120):
+        lines = printed(session_of(judged(wrong_on("run-001"), rubrics=rubrics)), width)
+        [more] = [place for place, line in enumerate(lines) if line.endswith("more rows")]
+        assert lines[more - 1].startswith("all  ")
+        shown = sum(line.startswith("rubric-") for line in lines)
+        assert lines[more] == f"and {22 - shown} more rows"
+
+
+def test_of_more_than_20_cases_a_count_has_its_share() -> None:
+    lines = printed(session_of(judged(misses(9))))
+    assert any(re.search(r" 9 of 24 \(38%\)", line) for line in lines)
+
+
+def test_lines_are_at_most_120_columns_however_wide_the_terminal_is() -> None:
+    results = judged(misses(9), rubrics=[f"rubric-{number:02}" for number in range(22)])
+    concluded = Concluded(session_of(results), passed=False, written=())
+    lines = ending_lines(concluded, Display(Path("/repo"), 250), notices=())
+    commands = [line.text for line in lines if len(line.text) > 120]
+    assert all("pytest" in command for command in commands)
+
+
+def test_a_merge_and_a_table_have_colours_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    concluded = Concluded(session_of(judged(misses(9))), passed=False, written=())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    print_ending(concluded, Path(), 0, notices=())
+    assert capsys.readouterr().out.startswith("\x1b[1m\x1b[31mFAIL  ")
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_ending(concluded, Path(), 0, notices=())
+    assert capsys.readouterr().out.startswith("FAIL  ")
+
+
+def test_what_a_stream_cannot_show_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    replace_what_cannot_be_shown()
+    stream.write("caf\u00e9")
+    assert stream.buffer.getvalue() == b"caf?"
+
+
+def test_a_case_that_failed_alone_is_not_told_twice() -> None:
+    """Its failure has the same words."""
+    [alone] = [result for result in judged(wrong_on("run-001")) if result.outcome == "disagree"][:1]
+    assert not any(line.startswith("read first") for line in printed(session_of([alone])))
