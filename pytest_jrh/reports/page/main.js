@@ -95,6 +95,8 @@ function put(rows) {
 index();
 drawOverview();
 drawFilters();
+// What is drawn before all has been read would move.
+$("answer").hidden = $("desk").hidden = false;
 start();
 // From disk all is there: the first word that is typed finds it.
 if (!session.served) setTimeout(learnTexts, 300);
