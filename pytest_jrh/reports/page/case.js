@@ -239,7 +239,7 @@ function showCase(row) {
 // Marks what is searched for in the open case, and unfolds it; nodes stay as they are.
 function markFound() {
   if (!CSS.highlights) return;
-  const ranges = [], words = searched();
+  const ranges = [], words = searched().filter((word) => word.length > 1);
   const texts = document.createTreeWalker($("case"), NodeFilter.SHOW_TEXT);
   while (words.length && texts.nextNode()) {
     const { currentNode: node } = texts, text = node.data.toLowerCase();
