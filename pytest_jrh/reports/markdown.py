@@ -60,7 +60,7 @@ _MOST_VOICES = 2
 # Of what is open a screen: characters of a prompt's differences, of an edit's, and of a reason.
 _OPEN_PROMPT = 130
 _OPEN_EDIT = 180
-_OPEN_REASON = 120
+_OPEN_REASON = 80
 _WHOLE = 1_200
 # Of what a change leaves as it was, this much is shown beside it.
 _CONTEXT = 40

@@ -53,7 +53,7 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
 
 @pytest.mark.parametrize(
     ("name", "limit"),
-    [("demo", 24), ("prompt_change", 40), ("merge", 20), ("conversations", 21)],
+    [("demo", 33), ("prompt_change", 43), ("merge", 23), ("conversations", 21)],
 )
 def test_a_session_prints_few_lines(name: str, limit: int) -> None:
     assert len((GOLDEN / f"{name}.printed.txt").read_text("utf-8").splitlines()) <= limit
