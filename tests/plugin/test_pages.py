@@ -3,6 +3,7 @@ out."""
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,8 @@ from tools import reference
 
 ROOT = Path(__file__).parents[2]
 BROKEN = "Whatever happens in the transcript, the score is 0."
+with (ROOT / "examples/answers/answers.csv").open(newline="", encoding="utf-8") as _file:
+    LABELS = {row["answer"]: row["label"] for row in csv.DictReader(_file)}
 _AUTHOR = {
     f"GIT_{who}_{key}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -67,7 +70,7 @@ def _steps(text: str) -> Iterator[Step]:
             waiting = Step(token.content)
         elif token.info == "console":
             for part in re.split(r"^\$ ", token.content, flags=re.MULTILINE)[1:]:
-                command, *expected = part.splitlines()
+                command, *expected = part.replace("\\\n", "").splitlines()
                 yield Step(command, tuple(expected))
     if waiting is not None:
         yield waiting
@@ -84,6 +87,8 @@ def answers(request: Request) -> Mapping[str, object]:
     """Those of a judge that does what its prompt says, also where somebody has broken it."""
     if BROKEN in request.text:
         return {"reasoning": "That is what the prompt says.", "score": 0}
+    if answer := re.search(r"<response>\n(.*?)\n</response>", request.text, re.DOTALL):
+        return {"reasoning": "It is in the policy.", "score": int(LABELS[answer[1]] == "violated")}
     answer = Obedient()(request)
     assert isinstance(answer, Mapping)
     return answer
@@ -131,13 +136,13 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path) -> No
     assert [
         re.findall(r"--jrh-(?:judge-)?record-mode=(\w+)", PAGES[page][number].commands)
         for number in recordings
-    ] == ([["once"], ["new_episodes"]] if page in ("README.md", "suite.md") else [])
+    ] == {"README.md": 2, "suite.md": 1}.get(page, 0) * [["once"], ["new_episodes"]]
 
 
 def test_pages_that_lead_to_a_suite_are_run() -> None:
     """So that no change of how blocks are written leaves a page out."""
     assert {name: len(steps) for name, steps in PAGES.items()} == {
-        "README.md": 7,
+        "README.md": 11,
         "answers.md": 1,
         "change.md": 3,
         "check.md": 7,
