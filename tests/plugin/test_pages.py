@@ -87,8 +87,8 @@ def answers(request: Request) -> Mapping[str, object]:
     """Those of a judge that does what its prompt says, also where somebody has broken it."""
     if BROKEN in request.text:
         return {"reasoning": "That is what the prompt says.", "score": 0}
-    if answer := re.search(r"<response>\n(.*?)\n</response>", request.text, re.DOTALL):
-        return {"reasoning": "It is in the policy.", "score": int(LABELS[answer[1]] == "violated")}
+    if shown := re.search(r"<response>\n(.*?)\n</response>", request.text, re.DOTALL):
+        return {"reasoning": "It is in the policy.", "score": int(LABELS[shown[1]] == "violated")}
     answer = Obedient()(request)
     assert isinstance(answer, Mapping)
     return answer
