@@ -1,7 +1,7 @@
 """Write what is generated of documentation and schemas: `python -m tools.reference`.
 
 `docs/configuration.md` and `docs/rand.md` come from the JSON schemas of configs and rubric files (`pytest_jrh/schema/`), `docs/options.md` from the
-declarations of the options, `docs/assistants.md` from `tools/assistants.md` and the steps of `docs/suite.md`, and `docs/llms.txt`
+declarations of the options, `skills/pytest-jrh/SKILL.md` from `tools/assistants.md` and the steps of `docs/suite.md`, and `docs/llms.txt`
 (https://llmstxt.org) from the navigation and the pages themselves.
 """
 
@@ -111,8 +111,17 @@ is started in, those of an ini file to its own. What record modes do is in [Your
 """
 
 _LLMS = """\
-To take a project from a log of an agent's runs to a committed suite, follow [For coding assistants](assistants.md) step by
-step. An installed package has these pages as files: the last line of `python -m pytest_jrh --help` says where."""
+To take a project from a log of an agent's runs to a committed suite, follow the skill
+[pytest-jrh](../skills/pytest-jrh/SKILL.md) step by step. An installed package has these pages as files: the last line of `python -m pytest_jrh --help` says where."""
+
+# As Claude Code, Codex and Cursor read it.
+_SKILL = """\
+---
+name: pytest-jrh
+description: Test an LLM judge with pytest-jrh. Use it where a project has logs of an agent, answers of a model or
+  a table of verdicts, and somebody asks whether the judge is right or whether its new prompt is worse.
+---
+"""
 
 Schema = Mapping[str, Any]
 
@@ -123,7 +132,7 @@ def pages() -> dict[str, str]:
         "docs/configuration.md": configuration(),
         "docs/rand.md": rand_keys(),
         "docs/options.md": options(),
-        "docs/assistants.md": assistants(),
+        "skills/pytest-jrh/SKILL.md": skill(),
         "docs/llms.txt": llms_txt(),
         "pytest_jrh/schema/config.schema.json": as_text(config_schema()),
         "pytest_jrh/schema/rubrics.schema.json": as_text(rubrics_schema()),
@@ -205,15 +214,16 @@ def rand_keys() -> str:
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def assistants() -> str:
-    """The page for assistants, in which the steps are those of the page about the first suite."""
+def skill() -> str:
+    """The skill for coding assistants, whose steps are those of the page about the first suite."""
     suite = (ROOT / "docs" / "suite.md").read_text("utf-8")
     steps = {part.partition("\n")[0]: part for part in suite.split("\n## ")}
     text = (ROOT / "tools" / "assistants.md").read_text("utf-8")
     page = re.sub(
         r"^@(.+)@$", lambda mark: f"## {steps[mark[1]].strip()}", text, flags=re.MULTILINE
     )
-    return f"{_GENERATED}\n\n{page}"
+    page = re.sub(r"\]\((\w+\.md)", r"](../../docs/\1", page)
+    return f"{_SKILL}\n{_GENERATED}\n\n{page}"
 
 
 def _sections_below(prefix: str, section: Schema, sections: Schema) -> Iterator[tuple[str, Schema]]:

@@ -21,7 +21,9 @@ from tools.schema import config_schema, rubrics_schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-DOCUMENTS = [*DOCS, *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
+SKILL = ROOT / "skills/pytest-jrh/SKILL.md"
+OTHERS = ("README.md", "SECURITY.md", "CONTRIBUTING.md")
+DOCUMENTS = [*DOCS, *(ROOT / name for name in OTHERS), SKILL]
 PAGES = reference.pages()
 RESULTS = ["id", "input", "verdict", "reason", "run", "label"]
 
@@ -85,6 +87,14 @@ def test_pages_explain_every_kind_of_skip_every_figure_and_all_that_is_public() 
             assert f"\n| {column.title} | {column.meaning}" in page
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
     assert [name for name in pytest_jrh.__all__ if not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_the_skill_has_a_name_a_description_and_the_steps_that_are_run() -> None:
+    _, head, text = SKILL.read_text("utf-8").split("---\n", 2)
+    assert yaml.safe_load(head).keys() == {"name", "description"}
+    assert len(text.splitlines()) < 200 - len(head.splitlines())
+    steps = blocks(ROOT / "docs/suite.md", "bash")
+    assert {*blocks(SKILL, "bash")} <= {*steps}
 
 
 def test_written_pages_stay_short() -> None:
