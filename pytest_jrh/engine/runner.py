@@ -431,7 +431,9 @@ class Engine:
         future = self._futures.pop(spec)
         if not future.done():
             raise RuntimeError("the engine's thread has stopped, so this case cannot be run")
-        self._runner.printed.pop(spec).give()
+        # A case that the end of the session kept from beginning has printed nothing.
+        if spec in self._runner.printed:
+            self._runner.printed.pop(spec).give()
         return future.result()
 
     def wrong_case(self, spec: CaseSpec) -> WrongCase | None:
