@@ -286,12 +286,12 @@ Exchange: TypeAlias = Callable[[CallRequest], Awaitable[Answer]]
 """Answers one request; raises `Unscored` without an answer."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _schema_of(response_model: type[BaseModel]) -> Json:
     return response_model.model_json_schema()
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _stable_schema_of(response_model: type[BaseModel]) -> object:
     return stable_schema(_schema_of(response_model))
 
@@ -446,7 +446,7 @@ def load_template(
     return built_in(name, allowed=spec.variables, required=required)
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def built_in(name: str, *, allowed: frozenset[str], required: frozenset[str]) -> Template:
     """The prompt of this name that ships with the package."""
     source = (
@@ -560,7 +560,7 @@ def _level_line(scale: Scale, score: int, names: Names = None) -> str:
     return f"{name}: {' '.join(scale.due[score].split()) or '(no description)'}"
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _parts(template: Template) -> tuple[Template | None, Template]:
     """Split at the separator before anything is filled in, so that no value can move it."""
     separator = _SEPARATOR.search(template.source)

@@ -209,11 +209,9 @@ class _Bounded:
 
 # The parts of an answer in which providers say how it ended. What a model wrote, and what a server
 # repeats of the request, is not among them: its words mean nothing here.
-_ENVELOPE = frozenset(
-    {
-        *("choices", "message", "delta", "content", "output", "candidates", "incomplete_details"),
-        *("promptFeedback", "provider_specific_fields"),
-    }
+_ENVELOPE = (
+    "choices message delta content output candidates incomplete_details promptFeedback "
+    "provider_specific_fields"
 )
 # Of OpenAI and those like it, Azure's filters, Anthropic, Gemini, Bedrock, Cohere and MiniMax.
 _FILTERED = re.compile(
@@ -239,7 +237,7 @@ def refusal_in(documents: Sequence[Any]) -> str | None:
             for name, value in part.items():
                 if name == "refusal" and value:
                     return str(value)
-                if name in _ENVELOPE:
+                if name in _ENVELOPE.split():
                     unread.append(value)
                 elif _FILTERED.match(f"{name}={value}"):
                     refusal = ""

@@ -487,15 +487,14 @@ def gather(folder: Path) -> list[str]:
                 cassettes = [Cassette.load(path, interactions=True) for path in contents]
                 update_shared(file, {cassette.path.stem: cassette for cassette in cassettes})
             for path, content in contents.items():
-                _remove(folder, path, content)
+                # Unless it has another content by now.
+                lock = file_lock(lock_file(folder, path))
+                with (
+                    contextlib.suppress(TimeoutError, FileNotFoundError),
+                    lock.acquire(blocking=False),
+                ):
+                    if path.read_bytes() == content:
+                        path.unlink()
         except (OSError, InputError) as error:
             problems.append(f"{file} was not written: {cause(error)}.")
     return problems
-
-
-def _remove(folder: Path, path: Path, content: bytes) -> None:
-    """Remove the cassette of a case, unless it has another content by now."""
-    lock = file_lock(lock_file(folder, path))
-    with contextlib.suppress(TimeoutError, FileNotFoundError), lock.acquire(blocking=False):
-        if path.read_bytes() == content:
-            path.unlink()

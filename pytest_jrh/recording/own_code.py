@@ -91,39 +91,34 @@ class TapedCalls:
         the recording has not and must have.
         """
         code = replace(code, repeat=self.repeat)
-        run = _Run(code, self.threads, copy_context())
+        tape, run = self.tape, _Run(code, self.threads, copy_context())
         async with self.slots:
-            return await self._verdict(code, run)
-
-    async def _verdict(self, code: OwnCode, run: _Run) -> Verdict:
-        """The verdict that a run comes to, or the one that is recorded where that is enough."""
-        tape = self.tape
-        live = tape.records and not tape.recording.planning
-        if live:
-            if tape.recording.stopping():
-                raise Stopped
-            await tape.lock(JUDGE.name)
-        entry = tape.recorded(code.fingerprint)
-        if entry is not None and entry.finish_reason == _UNFINISHED:
-            entry = None
-        answer = None
-        # Where the code does not run, the verdict of another judge or case is none.
-        if entry is not None and (not code.from_head or code.covers(entry.asked)):
-            answer = entry.text
-        tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer is not None))
-        if answer is not None and (code.from_head or tape.recording.planning):
-            return self._replayed(code, answer)
-        if tape.recording.planning:
-            # A plan runs nobody's code.
-            raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
-        if code.from_head and not live:
-            changes, why = "", "and there is none."
-            if entry is not None:
-                changes = "\n".join(changed_parts(entry.asked, code.asked))
-                why = "which is that of another judge or case."
-            cause = f"{code.who} answers from its recorded verdict, {why}"
-            raise tape.missing(JUDGE.name, cause, changes)
-        return await self._sent(code, run, live=live)
+            live = tape.records and not tape.recording.planning
+            if live:
+                if tape.recording.stopping():
+                    raise Stopped
+                await tape.lock(JUDGE.name)
+            entry = tape.recorded(code.fingerprint)
+            if entry is not None and entry.finish_reason == _UNFINISHED:
+                entry = None
+            answer = None
+            # Where the code does not run, the verdict of another judge or case is none.
+            if entry is not None and (not code.from_head or code.covers(entry.asked)):
+                answer = entry.text
+            tape.lookups.append(Lookup(JUDGE.name, code.fingerprint, answer is not None))
+            if answer is not None and (code.from_head or tape.recording.planning):
+                return self._replayed(code, answer)
+            if tape.recording.planning:
+                # A plan runs nobody's code.
+                raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
+            if code.from_head and not live:
+                changes, why = "", "and there is none."
+                if entry is not None:
+                    changes = "\n".join(changed_parts(entry.asked, code.asked))
+                    why = "which is that of another judge or case."
+                cause = f"{code.who} answers from its recorded verdict, {why}"
+                raise tape.missing(JUDGE.name, cause, changes)
+            return await self._sent(code, run, live=live)
 
     def _replayed(self, code: OwnCode, answer: str) -> Verdict:
         """Make a verdict of a recorded answer; raises `Unscored` where it is none, as where the

@@ -168,10 +168,6 @@ class Answers(Source):
             places["id"] = column
         return places
 
-    @cached_property
-    def _image_columns(self) -> list[str]:
-        return columns_named(self._table, _IMAGES)
-
     def _part(self, row: Json, part: str) -> Any:
         place = self._places.get(part)
         return None if place is None else at(row, as_pointer(place))
@@ -247,7 +243,7 @@ class Answers(Source):
     def _images(self, row: Json) -> list[Json]:
         """The images that a row names: URLs as they are, files below the table's folder as data."""
         blocks = []
-        for column in self._image_columns:
+        for column in columns_named(self._table, _IMAGES):
             values = row.get(column)
             for value in values if isinstance(values, list) else [values]:
                 name = as_text(value)

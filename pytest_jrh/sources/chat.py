@@ -345,7 +345,19 @@ class _Reader:
         if not isinstance(entries, list | None):
             raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
         calls = [*map(read_call, entries or ()), *map(read_call, parts.calls)]
-        _add_fields(parts, turn)
+        # What stands beside the content: a refusal, what was said in a recording, thoughts.
+        refusal = turn.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            parts.blocks.append(block_of("text", refusal, refusal=True))
+        speech = _speech("audio", turn)
+        if speech and not any(speech in json_text(block.get("text")) for block in parts.blocks):
+            empty = block_of("text", "")
+            # An empty text beside it says nothing.
+            parts.blocks = [block for block in parts.blocks if block != empty]
+            parts.blocks.append(block_of("text", speech))
+        thought = turn.get("reasoning_content") or turn.get("reasoning")
+        if isinstance(thought, str) or thought:
+            parts.blocks.insert(0, block_of("reasoning", thought))
         if content and not parts.blocks and not calls:
             # All of it is in other messages.
             return
@@ -373,7 +385,15 @@ class _Reader:
             message["tool_call_id"] = call_id
         if name or function:
             message["function"] = name or function
-        _add_error(message, turn)
+        # The error of a tool: Inspect's, or a result that Anthropic marks as one.
+        error, kind = turn.get("error"), at(turn, "/error/type")
+        if isinstance(kind, str):
+            message["error"] = {"type": kind, "message": str(at(turn, "/error/message") or "")}
+        elif error or turn.get("is_error") is True:
+            reason = error if isinstance(error, str) else ""
+            if not reason and isinstance(message["content"], str):
+                reason, message["content"] = message["content"], ""
+            message["error"] = {"type": "unknown", "message": reason}
         self.messages.append(message)
 
     def _take_call(self, call_id: str | None, name: str | None) -> tuple[str | None, str | None]:
@@ -403,34 +423,6 @@ def _head(turn: Json, parts: Parts) -> Json:
     if fields:
         head["metadata"] = fields
     return head
-
-
-def _add_fields(parts: Parts, turn: Json) -> None:
-    """Add what stands beside the content: a refusal, what was said in a recording, thoughts."""
-    refusal = turn.get("refusal")
-    if isinstance(refusal, str) and refusal:
-        parts.blocks.append(block_of("text", refusal, refusal=True))
-    speech = _speech("audio", turn)
-    if speech and not any(speech in json_text(block.get("text")) for block in parts.blocks):
-        empty = block_of("text", "")
-        # An empty text beside it says nothing.
-        parts.blocks = [block for block in parts.blocks if block != empty]
-        parts.blocks.append(block_of("text", speech))
-    thought = turn.get("reasoning_content") or turn.get("reasoning")
-    if isinstance(thought, str) or thought:
-        parts.blocks.insert(0, block_of("reasoning", thought))
-
-
-def _add_error(message: Json, turn: Json) -> None:
-    """Add the error of a tool: Inspect's, or a result that Anthropic marks as one."""
-    error, kind = turn.get("error"), at(turn, "/error/type")
-    if isinstance(kind, str):
-        message["error"] = {"type": kind, "message": str(at(turn, "/error/message") or "")}
-    elif error or turn.get("is_error") is True:
-        reason = error if isinstance(error, str) else ""
-        if not reason and isinstance(message["content"], str):
-            reason, message["content"] = message["content"], ""
-        message["error"] = {"type": "unknown", "message": reason}
 
 
 def read_call(call: Any) -> Json:

@@ -129,13 +129,15 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
     in_time = sorted(spans.values(), key=lambda span: (span.start, -span.end))
     tools = []
     calls: list[_Span] = []
-    below: list[_Span] = []
     for span in in_time:
         if span.kind in _TOOL:
             if not span.is_below:
                 tools.append(span)
         elif span.first(_WITH_MESSAGES):
-            (below if span.is_below else calls).append(span)
+            if span.is_below:
+                left_out[_BELOW].append(span.name)
+            else:
+                calls.append(span)
     is_cut = any(call.fields.get("droppedAttributesCount") for call in calls)
     # Spans around the calls of models repeat what these say.
     calls = [call for call in calls if call.kind in _MODEL] or calls
@@ -166,7 +168,6 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
                 "opening": len(group[0].before) if group else 0,
             }
         )
-    left_out[_BELOW] += (span.name for span in below)
     left_out[_REPEATED] += (span.name for span in repeated)
     if not is_alone:
         left_out[_UNCALLED] += (tool.name for tool in tools if not tool.is_called)

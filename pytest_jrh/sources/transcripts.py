@@ -126,14 +126,10 @@ class Transcripts(Source):
             conversation = self.conversation(value)
             if self._row(row.item, conversation) != row:
                 raise DamagedError("the file has changed since it was collected")
-            run = self._run(key, row.sample_id, conversation)
+            messages, unusual = read_messages(conversation.messages, conversation.system)
         except DamagedError as error:
             why = f"{self._place(row.item)}: {printable(str(error), 300)}"
             raise self._unreadable(key, why, "Mend the conversation, or leave it out.") from error
-        return run, value if with_raw else None
-
-    def _run(self, key: RunKey, sample_id: int | str, conversation: Conversation) -> AgentRun:
-        messages, unusual = read_messages(conversation.messages, conversation.system)
         stored: Json = {
             "messages": messages,
             "input": conversation.input,
@@ -148,7 +144,8 @@ class Transcripts(Source):
             of_user = (message for message in clean["messages"] if message["role"] == "user")
             clean["input"] = message_text(next(of_user, {}))
         notes = (*unusual, *changed_note(changed))
-        return AgentRun(*key, **clean, sample_id=sample_id, notes=notes)
+        run = AgentRun(*key, **clean, sample_id=row.sample_id, notes=notes)
+        return run, value if with_raw else None
 
     @cached_property
     def _rows(self) -> dict[RunKey, _Row]:

@@ -365,14 +365,14 @@ def _generated_metadata(case: Case) -> Json:
 
 
 # Of `edits: acts`: other records are as they were before there was such a thing.
-_LEFT_OUT = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction"})
+_LEFT_OUT = "kind call_id before after follows contradiction"
 
 
 def _fields(value: Edit | PlanStep | Verification) -> Json:
     fields = {}
     for name, declared in value.__dataclass_fields__.items():
         field_value = getattr(value, name)
-        if name not in _LEFT_OUT or field_value != declared.default:
+        if name not in _LEFT_OUT.split() or field_value != declared.default:
             fields[name] = field_value
     return fields
 
@@ -389,24 +389,22 @@ def _perturbation(case: Case) -> Json:
     """How the case was made, as JSON values under RAND's keys."""
     outcome = case.outcome
     verification = outcome.verification
-    failure_confirmed = None
+    failure_confirmed = plan = None
+    if outcome.plan is not None:
+        steps = []
+        for step in outcome.plan.steps:
+            index, messages = step.message_index, case.run.messages
+            message_id = messages[index].get("id") if 0 <= index < len(messages) else None
+            steps.append({"message_index": index, "message_id": message_id} | _fields(step))
+        plan = {"thesis": outcome.plan.thesis, "steps": steps}
     if verification is not None and verification.score is None:
         failure_confirmed = verification.verdict == "FAIL"
     return {
         "failure_confirmed": failure_confirmed,
         "failure_rationale": None if verification is None else verification.rationale,
         "final_summary": outcome.final_summary,
-        "plan": None if outcome.plan is None else _plan(outcome.plan, case.run.messages),
+        "plan": plan,
         "steps": [_fields(edit) for edit in outcome.edits],
         "confirmed": outcome.confirmed,
         "verification": None if verification is None else _fields(verification),
     }
-
-
-def _plan(plan: Plan, messages: Transcript) -> Json:
-    steps = []
-    for step in plan.steps:
-        index = step.message_index
-        message_id = messages[index].get("id") if 0 <= index < len(messages) else None
-        steps.append({"message_index": index, "message_id": message_id} | _fields(step))
-    return {"thesis": plan.thesis, "steps": steps}

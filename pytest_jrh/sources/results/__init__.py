@@ -253,12 +253,6 @@ _TRACE_IDS = ("trace_id", "request_id")
 _SUBJECTS = ("traceId", "sessionId", "datasetRunId", "subject")
 
 
-def is_langfuse_score(entry: Entry) -> bool:
-    """Whether it is a score."""
-    is_named = {"name", "source", "value"} <= entry.keys()
-    return is_named and bool(entry.keys() & {*_SUBJECTS, "dataType"})
-
-
 def read_langfuse(entries: Sequence[Entry]) -> Iterator[Found]:
     """Langfuse's scores.
 
@@ -316,11 +310,6 @@ def _score_value(entry: Entry) -> Any:
         return None
     # A text is of CSV.
     return text(value).casefold() or value
-
-
-def is_langsmith_feedback(entry: Entry) -> bool:
-    """Whether it is feedback."""
-    return {"key", "run_id"} <= entry.keys() and bool(mapping(entry.get("feedback_source")))
 
 
 def read_langsmith(entries: Sequence[Entry]) -> Iterator[Found]:
@@ -439,7 +428,15 @@ FORMS = (
         lambda entry: bool(entry.keys() & {*_METRICS}),
         read_deepeval,
     ),
-    Form("Langfuse", ["data"], is_langfuse_score, read_langfuse),
+    Form(
+        "Langfuse",
+        ["data"],
+        lambda entry: (
+            {"name", "source", "value"} <= entry.keys()
+            and bool(entry.keys() & {*_SUBJECTS, "dataType"})
+        ),
+        read_langfuse,
+    ),
     Form(
         "MLflow",
         ["traces"],
@@ -447,7 +444,14 @@ FORMS = (
         read_mlflow,
         _TRACE_IDS,
     ),
-    Form("LangSmith", ["feedback"], is_langsmith_feedback, read_langsmith),
+    Form(
+        "LangSmith",
+        ["feedback"],
+        lambda entry: (
+            {"key", "run_id"} <= entry.keys() and bool(mapping(entry.get("feedback_source")))
+        ),
+        read_langsmith,
+    ),
 )
 
 
