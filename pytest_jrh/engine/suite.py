@@ -34,7 +34,7 @@ from pytest_jrh.core.cases import (
     RunSummary,
     Slices,
 )
-from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, read_document
+from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, printable, read_document
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
@@ -54,7 +54,7 @@ from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, rea
 from pytest_jrh.recording.cassettes import cassettes_in
 from pytest_jrh.sources.columns import run_slices
 from pytest_jrh.sources.pairs import systems_in
-from pytest_jrh.sources.source import Source, missing_notice, with_clusters
+from pytest_jrh.sources.source import Source, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,
     SuiteCases,
@@ -429,8 +429,15 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
         ready = replace(ready, made=dict.fromkeys(ready.made, cases))
         for spec in ready.specs():
             clusters[spec.run_id, spec.epoch] = spec.cluster
-    file = suite.key or suite.config_file.name
-    return ready.noting(missing_notice(cluster_key, file, clusters.values()))
+    missing = [*clusters.values()].count(None)
+    if not missing:
+        return ready
+    notice = (
+        f"{suite.key or suite.config_file.name}: {missing:,} of {counted(len(clusters), 'case')} "
+        f"without {printable(cluster_key)} in the metadata (cases.cluster): each is a cluster of "
+        "its own, over its epochs"
+    )
+    return ready.noting([notice])
 
 
 def specs_of(index: RecordIndex, suite: Suite, recorded: Recorded | None) -> Iterator[CaseSpec]:

@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails
@@ -235,7 +235,7 @@ class CallRequest:
         parts: Json = {
             "model": self.stage.model,
             "parameters": self.parameters,
-            "schema": digest(_stable_schema_of(self.response_model))[:12],
+            "schema": digest(stable_schema(self.schema))[:12],
             "messages": [digest(dict(message))[:12] for message in self.messages],
         }
         # A recording of the first one does not say.
@@ -252,7 +252,7 @@ class CallRequest:
                 "model": self.stage.model,
                 "messages": [dict(message) for message in self.messages],
                 "parameters": self.parameters,
-                "schema": _stable_schema_of(self.response_model),
+                "schema": stable_schema(self.schema),
                 "repeat": self.repeat,
             }
         )
@@ -289,11 +289,6 @@ Exchange: TypeAlias = Callable[[CallRequest], Awaitable[Answer]]
 @lru_cache
 def _schema_of(response_model: type[BaseModel]) -> Json:
     return response_model.model_json_schema()
-
-
-@lru_cache
-def _stable_schema_of(response_model: type[BaseModel]) -> object:
-    return stable_schema(_schema_of(response_model))
 
 
 def digest(value: object) -> str:
@@ -416,7 +411,7 @@ Names: TypeAlias = "Mapping[Said, str] | None"
 """What the scores are called, where it is not by their numbers."""
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
 
-INTEGERS: Final = frozenset({"max_steps", "message_index", "lowest_score", "highest_score"})
+INTEGERS = frozenset({"max_steps", "message_index", "lowest_score", "highest_score"})
 """The variables that are whole numbers."""
 
 

@@ -139,7 +139,14 @@ def _turn_of(item: Any) -> Json | None:
         url = data_url(media_type, json_text(item.get("result")))
         content = [block_of("image", url)]
     else:
-        content = _thought(item)
+        # The thought itself counts, where the item has it, before its summary.
+        blocks = parts_of(item.get("content") or item.get("summary"), {}).blocks
+        encrypted = item.get("encrypted_content")
+        if blocks:
+            texts = [json_text(block.get("text")) for block in blocks]
+            content = [block_of("reasoning", "\n".join(texts))]
+        elif isinstance(encrypted, str):
+            content = [block_of("reasoning", encrypted, redacted=True)]
     return {"role": "assistant", "content": content, "tool_calls": calls}
 
 
@@ -193,18 +200,6 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
     if item.get("status") == "failed":
         turn["is_error"] = True
     return turn
-
-
-def _thought(item: Json) -> list[Json]:
-    # The thought itself counts, where the item has it, before its summary.
-    blocks = parts_of(item.get("content") or item.get("summary"), {}).blocks
-    if blocks:
-        texts = [json_text(block.get("text")) for block in blocks]
-        return [block_of("reasoning", "\n".join(texts))]
-    encrypted = item.get("encrypted_content")
-    if isinstance(encrypted, str):
-        return [block_of("reasoning", encrypted, redacted=True)]
-    return []
 
 
 def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:

@@ -50,15 +50,6 @@ class Parts:
     blocks: list[Json] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
 
-    @property
-    def content(self) -> str | list[Json]:
-        """The blocks as the content of a message: text alone is a text."""
-        if not self.blocks:
-            return ""
-        if len(self.blocks) == 1 and self.blocks[0].keys() == {"type", "text"}:
-            return str(self.blocks[0]["text"])
-        return self.blocks
-
 
 def parts_of(content: Any, provider_calls: dict[str, Json]) -> Parts:
     """Read the content of a message; raises DamagedError, in words that follow "message N"."""
@@ -411,7 +402,11 @@ class _Reader:
 
 def _head(turn: Json, parts: Parts) -> Json:
     """The keys that every message has, in Inspect's order; others are kept as its metadata."""
-    head: Json = {**texts_in(turn, ("id",)), "content": parts.content}
+    content: str | list[Json] = parts.blocks or ""
+    # Text alone is a text.
+    if len(parts.blocks) == 1 and parts.blocks[0].keys() == {"type", "text"}:
+        content = str(parts.blocks[0]["text"])
+    head: Json = {**texts_in(turn, ("id",)), "content": content}
     if "tool_use_id" in turn:
         return head
     is_result = turn.get("role") in ("tool", "function")

@@ -38,7 +38,7 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import storable
 
 
@@ -327,19 +327,6 @@ def several_values(value: Any, name: str, key: str) -> Problem:
     pointers = listed((as_pointer(name) + pointer_to(str(field)) for field in names), 5)
     message = f"{shown(name)} has several values, and one is needed"
     return Problem(message, key=key, hint=f"name one by a pointer: {pointers}")
-
-
-def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) -> tuple[str, ...]:
-    """Say of how many runs the field names no cluster; nothing where it does of all."""
-    names = list(clusters)
-    missing = names.count(None)
-    if not missing:
-        return ()
-    notice = (
-        f"{file}: {missing:,} of {counted(len(names), 'case')} without {printable(cluster_key)} in "
-        "the metadata (cases.cluster): each is a cluster of its own, over its epochs"
-    )
-    return (notice,)
 
 
 def short_text(value: str | float) -> str:

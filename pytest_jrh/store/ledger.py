@@ -159,7 +159,12 @@ def case_result(
     """
     result = empty_result(spec)
     probabilities = [one.probability for one in verdicts if one.probability is not None]
-    note = edit_note(spec, case or rejected)
+    note, written = "", case or rejected
+    if written is not None and KINDS[spec.test].is_made:
+        note = UNEDITED
+        if edits := written.outcome.edits:
+            # What the editor says of its first edit.
+            note = shortened(one_line(edits[0].editor_reason), _LONGEST_NOTE)
     extra = replace(result.extra, edit=note, probabilities=tuple(probabilities))
     if rejected is not None:
         assert rejected.expected is not None
@@ -195,16 +200,6 @@ def labelled_by(case: Case) -> LabelSource | None:
         return case.label.by
     # The label of an altered case is unverified for that reason alone.
     return "made" if case.verified or case.altered else "unconfirmed"
-
-
-def edit_note(spec: CaseSpec, case: Case | None) -> str:
-    """What the editor says of its first edit; see `CaseResult`."""
-    if case is None or not KINDS[spec.test].is_made:
-        return ""
-    edits = case.outcome.edits
-    if not edits:
-        return UNEDITED
-    return shortened(one_line(edits[0].editor_reason), _LONGEST_NOTE)
 
 
 LONGEST_REASONING = 2_000
