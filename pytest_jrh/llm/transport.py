@@ -478,9 +478,7 @@ _AMOUNT = (
     r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?"
     r"|d|days?)(?![a-z])"
 )
-_AMOUNTS = re.compile(_AMOUNT, re.IGNORECASE)
 _DURATION = rf"(?:{_AMOUNT}(?:,?\s?(?:and\s)?)?)+"
-_WHOLE_DURATION = re.compile(_DURATION, re.IGNORECASE)
 _IN_WORDS = re.compile(
     rf"(?:retry(?:ing)?|again|wait|available|resets?(?= in))\b[^.\d]{{0,40}}(?P<span>{_DURATION})",
     re.IGNORECASE,
@@ -542,7 +540,7 @@ def _wait(value: str, *, in_ms: bool) -> float | None:
         elif in_ms:
             number /= 1000
         return max(0.0, number)
-    if _WHOLE_DURATION.fullmatch(value):
+    if re.fullmatch(_DURATION, value, re.IGNORECASE):
         return _seconds(value)
     for read in (datetime.fromisoformat, email.utils.parsedate_to_datetime):
         with contextlib.suppress(ValueError, OverflowError):
@@ -552,7 +550,7 @@ def _wait(value: str, *, in_ms: bool) -> float | None:
 
 def _seconds(span: str) -> float:
     total = 0.0
-    for number, unit in _AMOUNTS.findall(span):
+    for number, unit in re.findall(_AMOUNT, span, re.IGNORECASE):
         short = "ms" if unit.lower().startswith(("ms", "milli")) else unit[0].lower()
         total += float(number) * _SECONDS[short]
     return total

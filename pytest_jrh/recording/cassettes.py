@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -65,7 +65,7 @@ def write(metadata: Fields, interactions: Sequence[Fields]) -> str:
     }
     # After a text that ends in empty lines libyaml marks the end of the document, so it is dumped
     # as a whole, and the mark at its end left out.
-    body = yaml.dump(body_data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
+    body = yaml.dump(body_data, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=2**20)
     body = body.removesuffix("...\n")
     return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
 
@@ -101,17 +101,13 @@ def _json_escape(match: re.Match[str]) -> str:
     return json.dumps(match.group())[1:-1]
 
 
-@cache
-def _dumper() -> Any:
-    base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    dumper: Any = type("CassetteDumper", (base,), {})
+def _represent_text(dumper: Any, text: str) -> Any:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
-    def represent_text(dumper: Any, text: str) -> Any:
-        style = "|" if "\n" in text else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
-    dumper.add_representer(str, represent_text)
-    return dumper
+_DUMPER: Any = type("CassetteDumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
+_DUMPER.add_representer(str, _represent_text)
 
 
 FORMAT = 1

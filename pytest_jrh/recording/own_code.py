@@ -14,7 +14,7 @@ import inspect
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from dataclasses import asdict, dataclass, field, replace
@@ -156,8 +156,29 @@ class TapedCalls:
         if live and not has_verdict:
             begins = await self.paced()
         sequence = tape.next_place()
-        exchanges = self._exchanges(code, recorded, sequence, begins, live=live)
         judged: CodeAnswer | None = None
+
+        def admit() -> None:
+            self.admit()
+            if not exchanges.sent:
+                begins()
+
+        def keep_so_far() -> None:
+            """Keep what was answered before the judge asks again, so that a kill loses nothing."""
+            if not exchanges.closed:
+                # Where it cannot be written now, it cannot be at the end, which says so.
+                with contextlib.suppress(Unscored):
+                    self._keep(code, exchanges, sequence, None)
+
+        loop = asyncio.get_running_loop()
+        exchanges = Exchanges(
+            recorded,
+            live=live,
+            redactor=tape.recording.redactor,
+            admit=admit,
+            changed=lambda: loop.call_soon_threadsafe(keep_so_far),
+            room=tape.room,
+        )
         try:
             judged = await self._judged(code, run, exchanges)
         except (Unscored, Halted) as error:
@@ -178,40 +199,6 @@ class TapedCalls:
             if live and (sent or is_new):
                 self._keep(code, exchanges, sequence, judged)
         return code.verdict(judged)
-
-    def _exchanges(
-        self,
-        code: OwnCode,
-        recorded: Sequence[Mapping[str, Any]],
-        sequence: int,
-        begins: Callable[[], object],
-        *,
-        live: bool,
-    ) -> Exchanges:
-        """What answers the code's requests; `begins` is called before the first one is sent."""
-
-        def admit() -> None:
-            self.admit()
-            if not exchanges.sent:
-                begins()
-
-        def keep_so_far() -> None:
-            """Keep what was answered before the judge asks again, so that a kill loses nothing."""
-            if not exchanges.closed:
-                # Where it cannot be written now, it cannot be at the end, which says so.
-                with contextlib.suppress(Unscored):
-                    self._keep(code, exchanges, sequence, None)
-
-        loop = asyncio.get_running_loop()
-        exchanges = Exchanges(
-            recorded,
-            live=live,
-            redactor=self.tape.recording.redactor,
-            admit=admit,
-            changed=lambda: loop.call_soon_threadsafe(keep_so_far),
-            room=self.tape.room,
-        )
-        return exchanges
 
     async def _judged(self, code: OwnCode, run: _Run, exchanges: Exchanges) -> CodeAnswer:
         """What a run comes to, as a replay gives it; raises `Unscored` where it is no verdict."""

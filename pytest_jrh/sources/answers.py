@@ -228,7 +228,7 @@ class Answers(Source):
         if is_chat(request):
             turns += read_messages(request)[0]
         else:
-            blocks = [*self._images(row)]
+            blocks = self._images(row)
             text = _text(request)
             content = [{"type": "text", "text": text}, *blocks] if blocks else text
             turns.append({"role": "user", "content": content})

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_jrh.core import frozen, grouped
-from pytest_jrh.core.documents import Json, as_word, printable, shown
+from pytest_jrh.core.documents import as_word, printable, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import BINARY
 from pytest_jrh.sources.results.scores import (
@@ -204,7 +204,17 @@ def read_deepeval(entries: Sequence[Entry]) -> Iterator[Found]:
         metrics = []
         for key in _METRICS:
             metrics += mappings(entry.get(key))
-        name, fields = text_in(entry, "name"), _case_fields(entry)
+        name, turns = text_in(entry, "name"), []
+        # Of a conversation all turns are the answer.
+        for turn in mappings(entry.get("turns")):
+            turns.append(f"{turn.get('role')}: {turn.get('content')}")
+        answer = entry.get("actualOutput") or entry.get("actual_output")
+        metadata = entry.get("metadata") or entry.get("additionalMetadata")
+        fields = {
+            "input": text_in(entry, "input"),
+            "output": text(answer) or "\n\n".join(turns),
+            **plain_fields("metadata", metadata),
+        }
         output = json.dumps(fields)
         if not metrics:
             yield "test cases without a metric" if name else UNKNOWN
@@ -225,20 +235,6 @@ def read_deepeval(entries: Sequence[Entry]) -> Iterator[Found]:
                 output=output,
                 fields=fields,
             )
-
-
-def _case_fields(entry: Entry) -> Json:
-    """What was asked and answered; of a conversation all turns are the answer."""
-    turns = []
-    for turn in mappings(entry.get("turns")):
-        turns.append(f"{turn.get('role')}: {turn.get('content')}")
-    answer = entry.get("actualOutput") or entry.get("actual_output")
-    metadata = entry.get("metadata") or entry.get("additionalMetadata")
-    return {
-        "input": text_in(entry, "input"),
-        "output": text(answer) or "\n\n".join(turns),
-        **plain_fields("metadata", metadata),
-    }
 
 
 _LANGFUSE: Mapping[str, By] = {"EVAL": "judge", "ANNOTATION": "person", "API": "other"}
