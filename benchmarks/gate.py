@@ -164,14 +164,13 @@ class Session:
         outcomes: list[Outcome] = []
         for score, label in zip(scores, of_suite.label.values, strict=True):
             outcomes.append("agree" if scale.accepts(score, label) else "disagree")
-        with_now = replace(
+        return replace(
             of_suite,
             answers=Coded.of(answers),
             score=Coded.of(scores),
             outcome=Coded.of(outcomes),
+            before=Coded.of(map(tuple, self.before.tolist())),
         )
-        n = len(answers)
-        return with_now.beside(map(tuple, self.before.tolist()), [""] * n, [False] * n)
 
     def changes(self, question: Question) -> tuple[SetChange, ...]:
         """What the rule says of each set."""
@@ -669,9 +668,7 @@ def rank_of(verdicts: Verdicts, before: Marks, now: Marks) -> int:
     for wrong in (before, now):
         labels = np.array(verdicts.label.values, int)
         sides.append([(score,) for score in (labels ^ wrong).tolist()])
-    n = len(verdicts)
-    table_of = replace(verdicts, answers=Coded.of(sides[1]))
-    beside = table_of.beside(sides[0], [""] * n, [False] * n)
+    beside = replace(verdicts, before=Coded.of(sides[0]), answers=Coded.of(sides[1]))
     return rank(set_changes(beside, MAX_DROP, {}))
 
 

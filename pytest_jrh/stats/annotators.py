@@ -11,7 +11,7 @@ matches those people than whom it is further off in fewer cases, but for a toler
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -22,7 +22,7 @@ import numpy as np
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, Scale
-from pytest_jrh.stats.intervals import Estimate, estimate, estimate_mean, t_tail, where_varied
+from pytest_jrh.stats.intervals import Estimate, estimate, estimate_mean, where_varied
 from pytest_jrh.stats.statistics import JudgePair, judge_pairs
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, numbered
 
@@ -64,7 +64,7 @@ class Votes:
     @cached_property
     def answer(self) -> Floats:
         """What they say."""
-        return self.numbers(vote for case in self.cases for vote in case.votes.values())
+        return np.array([vote for case in self.cases for vote in case.votes.values()], float)
 
     @cached_property
     def sizes(self) -> Ints:
@@ -89,10 +89,6 @@ class Votes:
     def word(self, answer: int | None) -> str:
         """What an answer is called."""
         return "no label" if answer is None else self.scale.word(answer)
-
-    def numbers(self, answers: Iterable[int | None]) -> Floats:
-        """Answers as numbers, nan for none."""
-        return np.array([*answers], float)
 
     def counts(self, values: Sequence[Any] | Floats) -> Floats:
         """How many people give each case each of these values."""
@@ -196,7 +192,7 @@ def people_beside(votes: Votes, judges: Mapping[str, Verdicts]) -> People:
         for test, rubric, run, score in verdicts.kinds("test", "rubric", "run", "score").names:
             if KINDS[test].is_labelled:
                 by_key[rubric, *run] = score
-        scores = votes.numbers(by_key.get(case.key) for case in votes.cases)
+        scores = np.array([by_key.get(case.key) for case in votes.cases], float)
         beside[judge] = _beside(votes, scores)
         names.append(judge or THE_JUDGE)
         columns.append(scores)
@@ -204,7 +200,7 @@ def people_beside(votes: Votes, judges: Mapping[str, Verdicts]) -> People:
     for code in sorted(np.argsort(-labels, kind="stable")[:_MOST_PEOPLE]):
         person = votes.person.names[code]
         names.append(person)
-        columns.append(votes.numbers(case.votes.get(person) for case in votes.cases))
+        columns.append(np.array([case.votes.get(person) for case in votes.cases], float))
     is_ordered = votes.scale.is_ordered
     scores = np.column_stack(columns)
     pairs = judge_pairs(names, scores, votes.clusters, is_ordered=is_ordered, judges=len(judges))
@@ -237,7 +233,7 @@ def _by_votes(votes: Votes, scores: Floats) -> dict[str, Estimate]:
     disputed, figures = votes.disputed, {}
     if votes.scale.is_ordered or np.isnan(scores[disputed]).all():
         return {}
-    labels = votes.numbers(case.label for case in votes.cases)
+    labels = np.array([case.label for case in votes.cases], float)
     for of_class in votes.scale.classes:
         weights = (labels == of_class.answer).astype(float)
         of_votes = votes.counts([of_class.answer])[disputed, 0]
@@ -310,13 +306,15 @@ def _p_value(values: Floats) -> float:
     """How likely the mean is to be so low if it is 0: by the paired t-test, and of few cases by the
     signed ranks (Wilcoxon 1945, Biometrics Bull 1:80-83).
     """
+    from scipy import special
+
     n = len(values)
     if n < _FEWEST_CASES:
         return _signed_ranks(values)
     deviation = values.std(ddof=1)
     if not deviation:
         return float(values[0] >= 0)
-    return t_tail(-values.mean() / deviation * math.sqrt(n), n - 1)
+    return float(special.stdtr(n - 1, values.mean() / deviation * math.sqrt(n)))
 
 
 def _signed_ranks(values: Floats) -> float:

@@ -114,9 +114,13 @@ def _changes_of(
     kinds = verdicts.kinds("scale", "label", "before", "answers")
     if any(len({*before}) > 1 or len({*now}) > 1 for _, _, before, now in kinds.names):
         asked = replace(asked, is_certain=False)
-    cases = Coded([_errors(*kind) for kind in kinds.names], kinds.codes)
-    scales = [scale for scale, _, _, _ in kinds.names]
-    before, now = zip(*[(case.before, case.now) for case in cases.names], strict=True)
+    scales, before, now = [], [], []
+    for scale, label, scores_before, scores_now in kinds.names:
+        scales.append(scale)
+        before.append(_off(scores_before, label, scale))
+        now.append(_off(scores_now, label, scale))
+    widths = [scale.width for scale in scales]
+    cases = Coded([*map(CaseErrors, before, now, widths)], kinds.codes)
     sides = {}
     for is_shift in (False, True):
         of_before = _Side.of(before, scales, is_shift=is_shift)
@@ -208,10 +212,6 @@ def _sets_of(
         yield _Set(kind, name, None, is_ordered)
         if of_class is not None and not is_ordered:
             yield _Set(kind, name, of_class, is_ordered)
-
-
-def _errors(scale: Scale, label: int, before: Sequence[int], now: Sequence[int]) -> CaseErrors:
-    return CaseErrors(_off(before, label, scale), _off(now, label, scale), scale.width)
 
 
 def _off(scores: Sequence[int], label: int, scale: Scale) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,10 +52,6 @@ def recall_key(of_class: CaseClass) -> str:
     return of_class.figure or f"{RECALL_OF}{of_class.word}"
 
 
-def _has_key(of_class: CaseClass | None, key: str) -> bool:
-    return of_class is not None and recall_key(of_class) == key
-
-
 def joined(scales: Sequence[Scale]) -> Scale:
     """One scale with the answers of several of one kind, without their levels."""
     *others, last = scales
@@ -78,11 +73,12 @@ def class_shares(scale: Scale, judged: Verdicts) -> dict[str, Estimate]:
     a false alarm, and beside n/a also how many it calls that.
     """
     figures = {}
+    keys = judged.case_class.each(lambda of: of is not None and recall_key(of), object)
     for of_class in scale.classes:
         if of_class.answer is None:
             continue
         key = recall_key(of_class)
-        cases = judged.where(judged.case_class.each(partial(_has_key, key=key)))
+        cases = judged.where(keys == key)
         missing = f"no {of_class.noun or f'{of_class.word} case'} was judged"
         counts = cases.right
         if key == FALSE_ALARMS:

@@ -14,7 +14,7 @@ from pytest_jrh.core.cases import JUDGED, UNSCORED, Outcome, Why
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.verdicts import Bools, Verdicts
+from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts
 
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
@@ -311,7 +311,13 @@ def compare(
     gone = {}
     for case_id in lines - scope.deselected - {*verdicts.ids}:
         gone[case_id] = NEVER_REPORTED if case_id in scope.selected else NOT_IN_SUITE
-    return Comparison(verdicts.beside(before, apart, of_same_judge), lines, gone)
+    beside = replace(
+        verdicts,
+        before=Coded.of(before),
+        apart=Coded.of(apart),
+        same_judge=Coded.of(of_same_judge),
+    )
+    return Comparison(beside, lines, gone)
 
 
 def why_apart(outcome: Outcome, *, has_line: bool, is_same: bool) -> str:

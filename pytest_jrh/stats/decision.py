@@ -230,6 +230,12 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
     if reasons:
         word = reasons[0].word
     active = held.accepts or session.is_active
+    passed = word != "FAIL"
+    if word == "UNCLEAR" and rules.unclear is not None:
+        passed = rules.unclear == "pass"
+    elif word == "UNCLEAR" and active:
+        # That is UNCLEAR about the judge as it is, and not about a change of it.
+        passed = all(reason.kind == "useless" for reason in reasons)
     lines = comparison.lines or ()
     new_wrong = tuple(case for case in judged.ids[judged.wrong] if case not in lines)
     accepted = new_wrong if held.accepts else ()
@@ -237,7 +243,7 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
     return Decision(
         word=word,
         headline=_headline(session, reasons),
-        passed=_passes(word, reasons, rules, active=active),
+        passed=passed,
         active=active,
         beside=tuple(_beside(session, word, reasons, accepted)),
         reasons=tuple(reasons),
@@ -251,16 +257,6 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
         accepted=accepted,
         new_wrong=new_wrong,
     )
-
-
-def _passes(word: Word, reasons: Sequence[Reason], rules: GateRules, *, active: bool) -> bool:
-    """Whether the exit code is 0."""
-    if word != "UNCLEAR":
-        return word != "FAIL"
-    if rules.unclear is not None:
-        return rules.unclear == "pass"
-    # That is UNCLEAR about the judge as it is, and not about a change of it.
-    return not active or all(reason.kind == "useless" for reason in reasons)
 
 
 _NOTHING_COMPARED = {

@@ -234,8 +234,8 @@ class _Tails:
 
     def __init__(self, sums: Ints, shares: Floats) -> None:
         self._sums, places = np.unique(sums, return_inverse=True)
-        self._shares = np.append(np.bincount(places, shares), 0.0)
-        self._tails = np.minimum(1.0, np.cumsum(self._shares[::-1])[::-1])
+        of_sums = np.append(np.bincount(places, shares), 0.0)
+        self._tails = np.minimum(1.0, np.cumsum(of_sums[::-1])[::-1])
 
     def share(self, total: int) -> float:
         """Of the exchanges that come to as much or more."""
@@ -243,10 +243,9 @@ class _Tails:
 
     def p_values(self, totals: Ints | int) -> Floats:
         """The same of many sums, with exchanges that come to exactly as much counted by half."""
-        places = self._sums.searchsorted(totals)
-        is_there = np.append(self._sums, 0)[places] == totals
-        equal = np.where(is_there & (places < len(self._sums)), self._shares[places], 0.0)
-        return np.asarray(self._tails[places] - equal / 2)
+        as_much = self._tails[self._sums.searchsorted(totals)]
+        more = self._tails[self._sums.searchsorted(totals, "right")]
+        return np.asarray((as_much + more) / 2)
 
 
 class _Step(NamedTuple):

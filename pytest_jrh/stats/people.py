@@ -226,7 +226,7 @@ def against_people(
     clusters = [result.spec.cluster_id for result in judged]
     accuracy = anchored_accuracy(cases, clusters)
     figures = {"accuracy": accuracy}
-    if _is_ordered(judged):
+    if any(result.scale.is_ordered for result in judged):
         figures = {"exact": accuracy}
     else:
         for of_class in judged[0].scale.classes:
@@ -287,10 +287,6 @@ def digest_of(result: CaseResult) -> str:
     """The digest of the case that was judged, or that the verifier rejected; empty without one."""
     rejected = result.extra.rejected
     return result.case_digest if rejected is None else rejected.case_digest
-
-
-def _is_ordered(results: Iterable[CaseResult]) -> bool:
-    return any(result.scale.is_ordered for result in results)
 
 
 def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:

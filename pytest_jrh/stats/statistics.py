@@ -45,11 +45,9 @@ _SEE_RECALL = "see the intervals of recall and false-positive rate"
 _OTHER_CLASSES = "the rubrics have different classes"
 
 
-def share_of(
-    verdicts: Verdicts, counts: Bools, level: float = LEVEL, missing: str = NO_VERDICT
-) -> Estimate:
+def share_of(verdicts: Verdicts, counts: Bools, level: float = LEVEL) -> Estimate:
     """The share of the verdicts that count."""
-    return estimate_share(counts, verdicts.cluster, level, missing)
+    return estimate_share(counts, verdicts.cluster, level)
 
 
 def accuracy_of(judged: Verdicts) -> Estimate:

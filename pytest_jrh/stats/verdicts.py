@@ -158,20 +158,6 @@ class Verdicts:
         columns = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         return replace(self, **columns)
 
-    def beside(
-        self,
-        before: Iterable[tuple[int, ...] | None],
-        apart: Iterable[str],
-        same_judge: Iterable[bool],
-    ) -> Verdicts:
-        """The rows with what the baseline has of them."""
-        return replace(
-            self,
-            before=Coded.of(before),
-            apart=Coded.of(apart),
-            same_judge=Coded.of(same_judge),
-        )
-
     def shared(self, others: Verdicts) -> Verdicts:
         """The rows that are among the others, too."""
         return self.where(np.isin(self.row, others.row))
@@ -329,9 +315,8 @@ def distinct(*columns: Ints) -> tuple[Ints, Ints]:
     """
     combined = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        _, codes = np.unique(column, return_inverse=True)
         # Coded again, so that the product stays small.
-        combined = combined * (int(codes.max(initial=0)) + 1) + codes
+        combined = combined * (int(column.max(initial=0)) + 1) + column
         _, combined = np.unique(combined, return_inverse=True)
     _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
     in_order = np.argsort(first)

@@ -31,7 +31,7 @@ from pytest_jrh.core.scales import (
     scale_of_line,
     with_not_applicable,
 )
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import Coded, Verdicts
 from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_result
 from tests.support.sessions import ANY_JSON
@@ -262,7 +262,7 @@ def test_a_line_keeps_how_far_off_is_right_and_says_nothing_where_that_is_nothin
 
     # What was right before is told by the tolerance of now.
     def was_right(before: CaseResult, now: CaseResult) -> bool:
-        compared = Verdicts.of([now]).beside([before.scores], [""], [True])
+        compared = replace(Verdicts.of([now]), before=Coded.of([before.scores]))
         return bool(compared.was_right[0])
 
     assert was_right(exact, near)
