@@ -567,12 +567,8 @@ def _section_at(root: type[ConfigSection], path: Iterable[str | int]) -> type[Co
     section = root
     for part in path:
         field = section.model_fields.get(str(part))
-        section = _section_of(field and field.annotation) or section
+        for kind in nested(field and field.annotation):
+            if isinstance(kind, type) and issubclass(kind, ConfigSection):
+                section = kind
+                break
     return section
-
-
-def _section_of(annotation: Any) -> type[ConfigSection] | None:
-    for part in nested(annotation):
-        if isinstance(part, type) and issubclass(part, ConfigSection):
-            return part
-    return None

@@ -41,7 +41,6 @@ from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.limits import FIRST_CASES
-from pytest_jrh.people.board import ReviewDesk
 from pytest_jrh.recording.shown import shown_turns
 
 # In seconds.
@@ -329,7 +328,13 @@ class CaseRunner:
                     await self._judge(Attempt(spec, review.as_decided(case)), ready)
             is_placed = attempt.paid_by is None
             async with self._place_lent() if is_placed else contextlib.nullcontext():
-                await self._until_finalized(review)
+                if self._finalized is None:
+                    # One for all: every change of the review wakes all listeners.
+                    self._finalized = asyncio.create_task(review.board.until_finalized())
+                if not self._stopping:
+                    await asyncio.wait([self._finalized])
+                if self._stopping:
+                    raise Stopped
         attempt.human_reviewed, decision = review.decision(case)
         if decision is None:
             return case
@@ -337,16 +342,6 @@ class CaseRunner:
         review_note = Review(decision.action, decision.note)
         self._settings.on_case(replace(decided, review=review_note))
         return decided
-
-    async def _until_finalized(self, review: ReviewDesk) -> None:
-        """Wait for the end of a review."""
-        if self._finalized is None:
-            # One for all: every change of the review wakes all listeners.
-            self._finalized = asyncio.create_task(review.board.until_finalized())
-        if not self._stopping:
-            await asyncio.wait([self._finalized])
-        if self._stopping:
-            raise Stopped
 
     async def survey(self, specs: Sequence[CaseSpec]) -> list[Survey]:
         """Replay cases as far as their cassettes reach; a call that several share counts once."""
