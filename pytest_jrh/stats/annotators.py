@@ -22,7 +22,7 @@ import numpy as np
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, Scale
-from pytest_jrh.stats.intervals import Estimate, estimate, estimate_mean, where_varied
+from pytest_jrh.stats.intervals import Estimate, estimate, estimate_mean, t_tail, where_varied
 from pytest_jrh.stats.statistics import JudgePair, judge_pairs
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, numbered
 
@@ -306,15 +306,13 @@ def _p_value(values: Floats) -> float:
     """How likely the mean is to be so low if it is 0: by the paired t-test, and of few cases by the
     signed ranks (Wilcoxon 1945, Biometrics Bull 1:80-83).
     """
-    from scipy import special
-
     n = len(values)
     if n < _FEWEST_CASES:
         return _signed_ranks(values)
     deviation = values.std(ddof=1)
     if not deviation:
         return float(values[0] >= 0)
-    return float(special.stdtr(n - 1, values.mean() / deviation * math.sqrt(n)))
+    return t_tail(-values.mean() / deviation * math.sqrt(n), n - 1)
 
 
 def _signed_ranks(values: Floats) -> float:

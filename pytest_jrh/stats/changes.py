@@ -137,7 +137,7 @@ def _changes_of(
         changes.append(replace(change, allowed=allowed, asked=asked))
     tests = _tests(groups_of_sets, groups, cases, verdicts.cluster, asked.question)
     runs = len(np.unique(verdicts.cluster))
-    findings = judge_losses(changes, tests, runs=runs, is_certain=asked.is_certain)
+    findings = judge_losses(changes, tests, runs=runs)
     for number, (change, finding) in enumerate(zip(changes, findings, strict=True)):
         better = 1 - min(of_sets[number].p_value for of_sets in tests.values())
         yield replace(change, finding=finding, gain=better)

@@ -96,7 +96,7 @@ COLUMNS = (
         "share",
         "exact",
         "The share of verdicts that give exactly the target score.",
-        scales=_LEVELS,
+        _LEVELS,
     ),
     Column(
         "accuracy",
@@ -110,7 +110,7 @@ COLUMNS = (
         "share",
         "recall",
         "The share of the violations that the judge found.",
-        scales=_TWO,
+        _TWO,
     ),
     Column(
         "false_positive_rate",
@@ -118,42 +118,42 @@ COLUMNS = (
         "false-positive rate",
         "The share of the satisfied cases that the judge called violations (`FPR` in the "
         "terminal).",
-        scales=_TWO,
+        _TWO,
     ),
     Column(
         "balanced_accuracy",
         "rate",
         "",
         "The mean of the shares of right verdicts of both labels.",
-        scales=_TWO,
+        _TWO,
     ),
     Column(
         "kappa",
         "number",
         "kappa",
         "Cohen's kappa: agreement beyond what chance would give.",
-        scales=_TWO + _CLASSES,
+        _TWO + _CLASSES,
     ),
     Column(
         "macro_f1",
         "rate",
         "macro F1",
         "The mean over classes of F1, the harmonic mean of recall and precision.",
-        scales=_CLASSES,
+        _CLASSES,
     ),
     Column(
         "within_one",
         "share",
         "within 1",
         "The share that are at most one level off.",
-        scales=_LEVELS,
+        _LEVELS,
     ),
     Column(
         "mean_absolute_error",
         "number",
         "mean error",
         "The mean distance from the target, in levels of the scale.",
-        scales=_LEVELS,
+        _LEVELS,
     ),
     Column(
         "bias",
@@ -161,14 +161,14 @@ COLUMNS = (
         "bias",
         "The mean of score minus target, in levels of the scale: above 0, the judge scores too "
         "high.",
-        scales=_LEVELS,
+        _LEVELS,
     ),
     Column(
         "weighted_kappa",
         "number",
         "weighted kappa",
         "Kappa with quadratic weights: near misses count for something, large ones against.",
-        scales=_LEVELS,
+        _LEVELS,
     ),
     Column(
         "flicker",

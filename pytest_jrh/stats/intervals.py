@@ -411,6 +411,13 @@ def t_quantile(share: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, share))
 
 
+def t_tail(value: float, freedom: float) -> float:
+    """The probability that Student's t is above a value."""
+    from scipy import special
+
+    return float(special.stdtr(freedom, -value))
+
+
 def binomial_tail(count: float, n: float, share: float) -> float:
     """The probability that at least `count` of `n` cases, each with this `share`, have something.
 

@@ -155,12 +155,10 @@ def judge_losses(
     tests: Mapping[Exchange, Sequence[SetTest]],
     *,
     runs: int,
-    is_certain: bool,
 ) -> list[Finding]:
     """Apply the rule to the sets of one judge, with their tests by each exchange of its question.
 
-    `runs` is the number of compared runs; `is_certain` says that the judge asks no model, so that
-    chance has no part in what it says.
+    `runs` is the number of compared runs. A judge that asks no model says nothing by chance.
     """
     shares = [0.0] * len(changes)
     p_values = [0.0] * len(changes)
@@ -178,7 +176,7 @@ def judge_losses(
     findings = []
     for change, share, p_value in zip(changes, shares, p_values, strict=True):
         is_lost = change.drop > change.allowed + _ROUNDING
-        is_shown = is_certain or (may_fail and p_value < SURE - _ROUNDING)
+        is_shown = change.asked.is_certain or (may_fail and p_value < SURE - _ROUNDING)
         fewest, least_drop = _MATERIAL[change.is_class]
         word: Word = ""
         if is_lost and change.net >= FEWEST_LOST and is_shown:
