@@ -107,7 +107,7 @@ class ReviewedCases(SessionCases):
             case = reviewed.case
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
             grounds[case.spec.suite] = Grounds(people=people)
-        super().__init__(Session(results, rubrics=rubrics, grounds=grounds))
+        super().__init__(Session(results, rubrics=rubrics, grounds=grounds, folder=Path.cwd()))
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[Json]]:
         case = self.reviewed[made_case_id(result)].case
