@@ -8,8 +8,9 @@ of a case.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -240,12 +241,14 @@ class Deciding:
     def routes(self) -> tuple[Route, ...]:
         """All that can be asked for."""
         case, template = "/cases/{key}", "/templates/{key:int}"
+        turn = f"{case}/turns/{{index:int}}"
+        board, changed = self.board, self._changed
         return (
             ("GET", case, self._case, None),
-            ("GET", f"{case}/turns/{{index:int}}", self._turn, None),
-            ("POST", f"{case}/decision", self._decide, _Decision),
-            ("POST", f"{case}/turns/{{index:int}}", self._edit, _TurnText),
-            ("POST", f"{case}/label", self._label, _Expected),
+            ("GET", turn, self._turn, None),
+            ("POST", f"{case}/decision", partial(changed, board.decide), _Decision),
+            ("POST", turn, partial(changed, board.edit_turn), _TurnText),
+            ("POST", f"{case}/label", partial(changed, board.set_label), _Expected),
             ("POST", "/finish", self._finish, None),
             ("GET", "/templates", self._list_templates, None),
             ("POST", template, self._save_template, _Draft),
@@ -264,7 +267,9 @@ class Deciding:
         }
         return version, printable(news)
 
-    def _row(self, reviewed: Reviewed) -> object:
+    def _changed(self, change: Callable[..., Reviewed], **values: Any) -> object:
+        """Let the board change a decision; gives the case's entry in the list."""
+        reviewed = change(**values)
         return printable(ReviewedCases([reviewed], self._people).row(reviewed.entry.case_id))
 
     def _case(self, key: str) -> object:
@@ -281,15 +286,6 @@ class Deciding:
             if pair.new == index and pair.old is not None:
                 before = message_text(case.run.messages[pair.old])
         return {"text": text, "before": before}
-
-    def _decide(self, **decision: Any) -> object:
-        return self._row(self.board.decide(**decision))
-
-    def _edit(self, **turn: Any) -> object:
-        return self._row(self.board.edit_turn(**turn))
-
-    def _label(self, **expected: Any) -> object:
-        return self._row(self.board.set_label(**expected))
 
     def _finish(self) -> object:
         self.board.finalize()
