@@ -314,7 +314,7 @@ def _session(results: TableResults) -> Session:
         error=how.error,
         is_table=True,
         texts=results.texts,
-        redactor=Redactor(secrets_of(os.environ)),
+        redactor=Redactor(secrets_of()),
     )
 
 

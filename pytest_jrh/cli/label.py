@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import sys
 from argparse import Namespace
@@ -134,7 +133,7 @@ def label_file(options: Namespace) -> int:
         {"": BlindSection(sample=options.sample or len(cases), overlap=overlap)},
         labels.people(),
         labels.write,
-        redact=Redactor(secrets_of(os.environ)).text,
+        redact=Redactor(secrets_of()).text,
         reviewer=options.reviewer or None,
     )
     for case in cases:

@@ -66,7 +66,7 @@ def merge(arguments: Namespace) -> int:
     judge = imported(arguments.judge, key="--judge") if arguments.judge else None
     ready = make_ready(config_file, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
 
-    suite, redactor = ready.suite, Redactor(secrets_of(os.environ))
+    suite, redactor = ready.suite, Redactor(secrets_of())
     baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
     shard_results = _results_of(suite, folders)
     results = {case: stored.result for case, stored in shard_results.items()}
@@ -186,7 +186,7 @@ def _what_differs(
         return ""
     if run is not None and record is not None:
         # Without secrets, as records are stored.
-        redact = Redactor(secrets_of(os.environ)).value
+        redact = Redactor(secrets_of()).value
         if redact(json_value(record.run.messages)) != redact(json_value(run.messages)):
             return f"the text of {shown(run.run_id)} in the log is another one"
     if case is None or case_digest(case) == result.case_digest:

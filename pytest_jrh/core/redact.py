@@ -21,10 +21,10 @@ _CREDENTIAL_WORD = re.compile(
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
 _OF_A_WORD = r'[^\s"\\]'
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(?=\S)", re.IGNORECASE)
-_KEY_PARAMETERS = frozenset(
-    {"key", "apikey", "token", "sig", "signature", "code", "password", "passwd", "pwd", "secret"}
-    | {"auth", "authorization", "credential", "credentials", "assertion", "sas", "session"}
-    | {"hmac", "sign", "jwt", "bearer", "awsaccesskeyid", "key_pair_id", "googleaccessid"}
+_KEY_PARAMETERS = (
+    "key apikey token sig signature code password passwd pwd secret auth authorization credential "
+    "credentials assertion sas session hmac sign jwt bearer awsaccesskeyid key_pair_id "
+    "googleaccessid"
 )
 _KEY_ENDINGS = (
     "_key",
@@ -48,7 +48,7 @@ _PARAMETER = re.compile(r"(?P<before>(?:\A|[?&])(?P<name>[\w.-]{1,60})=)[^\s&#\"
 _IN_URL = re.compile(r"(?P<before>://[^\s/?#:@\"'<>]{0,200}:)[^\s/?#@\"'<>]{1,200}(?=@)")
 
 
-def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+def secrets_of(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Collect the values that look like credentials, longest first.
 
     A variable counts by its name: one of its words ends in KEY, TOKEN, SECRET, PASSWORD, AUTH or
@@ -87,7 +87,7 @@ class Redactor:
         """Take in what the environment has come to hold, for all who use this redactor: code that
         is not ours may read a key from a file `.env`.
         """
-        self._take(secrets_of(os.environ))
+        self._take(secrets_of())
 
     def learn_header(self, name: str, text: str) -> None:
         """Take in what a header of a request says of who asks."""
@@ -181,7 +181,7 @@ def names_a_credential(name: str) -> bool:
 def _is_key(parameter: str) -> bool:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unquote_plus(parameter))
     name = words.lower().replace("-", "_")
-    return name in _KEY_PARAMETERS or name.endswith(_KEY_ENDINGS)
+    return name in _KEY_PARAMETERS.split() or name.endswith(_KEY_ENDINGS)
 
 
 def _forms_of(secret: str) -> set[str]:

@@ -78,7 +78,7 @@ class SuiteSession:
         self.options = options
         self.is_worker = hasattr(config, "workerinput")
         self.is_distributed = config.getoption("dist", "no") != "no"
-        self.redactor = Redactor(secrets_of(os.environ))
+        self.redactor = Redactor(secrets_of())
         folder = config.invocation_params.dir
         self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
         selection = []

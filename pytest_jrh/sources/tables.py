@@ -7,7 +7,6 @@ further down, `run_id,step` joins two.
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -82,7 +81,7 @@ def read_table(
     is_document = start.startswith("[") or (start.startswith("{") and not is_whole)
     is_csv = not start.startswith(("[", "{"))
     # What people quote of runs may hold keys.
-    redactor = Redactor(secrets_of(os.environ))
+    redactor = Redactor(secrets_of())
     if is_csv:
         table = _csv_table(text, file, redactor, problems)
         # What a tool writes has the same columns in all rows.
