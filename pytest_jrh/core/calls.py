@@ -213,27 +213,19 @@ def known_name(name: str) -> str:
     return ""
 
 
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 EDITOR = StageSpec(
     name="editor",
     title="the editor",
-    variables=frozenset(
-        {
-            "run_id",
-            "message_id",
-            "message_index",
-            "original_message",
-            "tool_calls",
-            "summary",
-            "rubric",
-            "plan_thesis",
-            "goal",
-            "rationale",
-            "earlier_edits",
-            "ordinal_guidance",
-        }
+    variables=_names(
+        "run_id message_id message_index original_message tool_calls summary rubric "
+        "plan_thesis goal rationale earlier_edits ordinal_guidance"
     )
     | ANSWER,
-    required=frozenset({"original_message|response", "rubric"}),
+    required=_names("original_message|response rubric"),
     prompt_per="objective",
     prompts_of=frozenset({"answer"}),
 )
@@ -242,19 +234,11 @@ EDITOR = StageSpec(
 JUDGE = StageSpec(
     name="judge",
     title="the judge",
-    variables=frozenset(
-        {
-            "rubric_id",
-            "rubric",
-            "transcript",
-            "score_levels_table",
-            "lowest_score",
-            "highest_score",
-            "instruction",
-        }
+    variables=_names(
+        "rubric_id rubric transcript score_levels_table lowest_score highest_score instruction"
     )
     | ANSWER,
-    required=frozenset({"transcript|response"}),
+    required=_names("transcript|response"),
     prompt_per="mode",
     prompts_of=frozenset({"answer", "pair"}),
     makes_cases=False,
@@ -264,8 +248,8 @@ JUDGE = StageSpec(
 TOGETHER = replace(
     JUDGE,
     name="judge.together",
-    variables=frozenset({"rubrics", "transcript", "instruction"}) | ANSWER,
-    required=frozenset({"rubrics", "transcript|response"}),
+    variables=_names("rubrics transcript instruction") | ANSWER,
+    required=_names("rubrics transcript|response"),
     prompt_per="",
     prompts_of=frozenset({"answer"}),
 )
@@ -279,17 +263,10 @@ MOST_FOLLOWING_EDITS = 6
 PLANNER = StageSpec(
     name="planner",
     title="the planner",
-    variables=frozenset(
-        {
-            "rubric_id",
-            "rubric_instructions",
-            "assistant_transcript",
-            "tools",
-            "max_steps",
-            "ordinal_guidance",
-        }
+    variables=_names(
+        "rubric_id rubric_instructions assistant_transcript tools max_steps ordinal_guidance"
     ),
-    required=frozenset({"rubric_instructions", "assistant_transcript"}),
+    required=_names("rubric_instructions assistant_transcript"),
     prompt_per="objective",
     prompts_of=frozenset({"acts"}),
     for_answers=False,
@@ -299,8 +276,8 @@ PLANNER = StageSpec(
 SUMMARY = StageSpec(
     name="summary",
     title="the summarizer",
-    variables=frozenset({"chronological_log"}),
-    required=frozenset({"chronological_log"}),
+    variables=_names("chronological_log"),
+    required=_names("chronological_log"),
     prompt_per="",
     settings_from_model=True,
     # The first summary is asked beside the plan, so it is one of the first two calls.
@@ -312,19 +289,12 @@ SUMMARY = StageSpec(
 VERIFIER = StageSpec(
     name="verifier",
     title="the verifier",
-    variables=frozenset(
-        {
-            "rubric_id",
-            "rubric_instruction",
-            "summary",
-            "transcript",
-            "score_levels_table",
-            "lowest_score",
-            "highest_score",
-        }
+    variables=_names(
+        "rubric_id rubric_instruction summary transcript score_levels_table lowest_score "
+        "highest_score"
     )
     | ANSWER,
-    required=frozenset({"rubric_instruction", "transcript|response"}),
+    required=_names("rubric_instruction transcript|response"),
     prompt_per="mode",
     prompts_of=frozenset({"acts", "answer"}),
 )
