@@ -152,10 +152,12 @@ class LineFile:
         file.seek(0)
         content = file.read()
         complete = content.rfind(b"\n") + 1
-        if _is_json(content[complete:]):
-            file.write(b"\n")
-        else:
+        try:
+            json.loads(content[complete:])
+        except ValueError:
             file.truncate(complete)
+        else:
+            file.write(b"\n")
 
 
 class LineFiles:
@@ -181,14 +183,6 @@ def append_line(path: Path, line: bytes) -> None:
         file.add(line, synced=True)
     finally:
         file.close()
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
 
 
 def encoded(text: str) -> bytes:

@@ -444,7 +444,9 @@ def _class(word: str, noun: str = "") -> CaseClass:
 @lru_cache(maxsize=256)
 def classed(classes: tuple[tuple[str, str], ...]) -> Scale:
     """The scale of classes, answers without an order, of each the word and when it is due."""
-    levels = sorted((ScoreLevel(code_of(word), when) for word, when in classes), key=_by_score)
+    levels = sorted(
+        (ScoreLevel(code_of(word), when) for word, when in classes), key=lambda level: level.score
+    )
     words = [word for word, _ in classes]
     return Scale(
         "classes",
@@ -486,10 +488,6 @@ def other_place(score: int) -> int:
     """The answer as it is where the two answers have changed places."""
     first, second = map(code_of, PLACES)
     return {first: second, second: first}.get(score, score)
-
-
-def _by_score(level: ScoreLevel) -> int:
-    return level.score
 
 
 @lru_cache(maxsize=256)
@@ -543,10 +541,6 @@ def numbered(lowest: int, highest: int, within: int | None = None) -> Scale:
 
 
 @lru_cache(maxsize=LONGEST_SCALE)
-def _tolerant(within: int) -> Scale:
-    return replace(ORDINAL, within=within)
-
-
 def scale_of_line(line: str, target: Said | None, within: int = 0) -> Scale:
     """The scale of a line of a ledger, which names it or has a target score."""
     if line.endswith(_NO_SUCH_END):
@@ -561,4 +555,4 @@ def scale_of_line(line: str, target: Said | None, within: int = 0) -> Scale:
         return named(one, rest)
     if line == BINARY.name or (not line and target is None):
         return BINARY
-    return _tolerant(within) if within else ORDINAL
+    return replace(ORDINAL, within=within) if within else ORDINAL
