@@ -17,7 +17,6 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.sources.chat import (
     TEXTS,
     block_of,
-    data_url,
     fields_of,
     json_text,
     listed_parts,
@@ -131,13 +130,13 @@ def _turn_of(item: Any) -> Json | None:
         return _result(item, _RESULTS[kind])
     content, calls = [], []
     if kind in _CALLS:
-        calls = [_call(item, *_CALLS[kind])]
+        calls = [_call(item)]
     elif kind in _RUN_BY_PROVIDER:
-        content = [_provider_call(item, *_RUN_BY_PROVIDER[kind])]
+        content = [_provider_call(item)]
     elif kind == "image_generation_call":
         media_type = f"image/{item.get('output_format') or 'png'}"
-        url = data_url(media_type, json_text(item.get("result")))
-        content = [block_of("image", url)]
+        data = json_text(item.get("result"))
+        content = [block_of("image", f"data:{media_type};base64,{data}")]
     else:
         # The thought itself counts, where the item has it, before its summary.
         blocks = parts_of(item.get("content") or item.get("summary"), {}).blocks
@@ -169,12 +168,12 @@ def _id_of(item: Json) -> str | None:
     return json_text(next(iter(ids.values()), None)) or None
 
 
-def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
+def _call(item: Json) -> Json:
     kind = item["type"]
-    if not name:
-        name = item.get("name")
-        if name and isinstance(item.get("namespace"), str):
-            name = f"{item['namespace']}.{name}"
+    tool, fields = _CALLS[kind]
+    name = tool or item.get("name")
+    if name and not tool and isinstance(item.get("namespace"), str):
+        name = f"{item['namespace']}.{name}"
     arguments: Any = fields_of(item, fields)
     if kind == "function_call":
         arguments = item.get("arguments")
@@ -202,7 +201,8 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
     return turn
 
 
-def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:
+def _provider_call(item: Json) -> Json:
+    kind, name, field, result_field = _RUN_BY_PROVIDER[item["type"]]
     arguments = item.get(field)
     if name or not isinstance(arguments, str):
         arguments = fields_of(item, (field,))

@@ -229,7 +229,7 @@ def _file(file: Json, kind: str = "") -> Json:
     url = json_text(next(iter(fields_of(file, _PLACES_OF_DATA).values()), None))
     media_type = json_text(next(filter(None, map(file.get, _MEDIA_TYPES)), None))
     if media_type and "data" in file and not url.startswith(("data:", "http:", "https:")):
-        url = data_url(media_type, url)
+        url = f"data:{media_type};base64,{url}"
     if not kind:
         kind = "image" if media_type.startswith("image/") else "document"
     return block_of(kind, url, **texts_in(file, ("filename", "detail", "format")))
@@ -238,11 +238,6 @@ def _file(file: Json, kind: str = "") -> Json:
 def fields_of(item: Json, keys: Iterable[str]) -> Json:
     """What an item has under these keys."""
     return {key: item[key] for key in keys if item.get(key) is not None}
-
-
-def data_url(media_type: Any, data: Any) -> str:
-    """Write media as a data URL."""
-    return f"data:{media_type or 'application/octet-stream'};base64,{data}"
 
 
 def json_text(value: Any) -> str:

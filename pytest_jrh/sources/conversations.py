@@ -368,17 +368,20 @@ def _is_response(head: Head) -> bool:
     return bool(has_items or _RESPONSE.search(head.text))
 
 
-def _is_list_of_messages(head: Head) -> bool:
-    if not head.begins_list or not head.first_objects:
-        return False
-    return head.first_objects[0].keys() >= {"role", "content"}
-
-
 _SUFFIXES = (*LINES, ".json")
 ITEMS = Form(
     "items of OpenAI's Responses API", _SUFFIXES, conversation, _is_response, is_whole=True
 )
-MESSAGES = Form("one conversation", (".json",), conversation, _is_list_of_messages, is_whole=True)
+MESSAGES = Form(
+    "one conversation",
+    (".json",),
+    conversation,
+    lambda head: (
+        head.begins_list
+        and any(message.keys() >= {"role", "content"} for message in head.first_objects)
+    ),
+    is_whole=True,
+)
 ONE_CONVERSATION = Form(
     "conversations",
     (".json",),
