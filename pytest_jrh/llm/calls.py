@@ -61,7 +61,7 @@ class Response(BaseModel):
     """
 
     model_config = ConfigDict(
-        strict=True, frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False}
+        strict=True, frozen=True, json_schema_extra={"additionalProperties": False}
     )
 
 

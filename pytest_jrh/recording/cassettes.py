@@ -114,7 +114,7 @@ FORMAT = 1
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class _Request(_Part):

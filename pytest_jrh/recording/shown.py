@@ -169,12 +169,8 @@ def _edited_turns(case: Case) -> _Turns:
 
 
 def _words(text: str) -> _Words:
-    unescaped = _ESCAPE.sub(_unescaped, text)
+    unescaped = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
     return tuple(_WORD.findall(unescaped.casefold()))
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else " "
 
 
 def _spaced(words: _Words) -> str:

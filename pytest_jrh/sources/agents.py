@@ -215,12 +215,7 @@ def _provider_call(item: Json) -> Json:
     return block
 
 
-def _note_unknown(kinds: Iterable[str], notices: list[str]) -> None:
-    """Say which lines of a session were left out without being known."""
-    if names := listed(kinds):
-        notices.append(f"lines without a message left out whose types are not known: {names}")
-
-
+_UNKNOWN = "lines without a message left out whose types are not known: "
 _KEYS = {"sessionId", "session_id", "parentUuid", "leafUuid"}
 _MESSAGES = ("user", "assistant")
 # Such as "API Error: 529", in a message of the assistant's.
@@ -280,7 +275,8 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
             f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
             "such as errors of the API"
         )
-    _note_unknown(unknown, notices)
+    if unknown:
+        notices.append(_UNKNOWN + listed(unknown))
     fields: dict[str, str] = {}
     # The file of a subagent holds nothing else.
     chosen = of_agent or of_subagents
@@ -385,7 +381,8 @@ def codex(lines: Sequence[Json]) -> Conversation:
         notices.append(
             f"turns were rolled back {counted(rolled_back, 'time')}, and are in the transcript"
         )
-    _note_unknown(unknown, notices)
+    if unknown:
+        notices.append(_UNKNOWN + listed(unknown))
     return Conversation(
         messages=turns_of(items),
         id=texts_in(head, ("id",)).get("id"),

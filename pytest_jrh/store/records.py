@@ -78,7 +78,7 @@ def _usable(messages: Transcript) -> Transcript:
 
 
 class _RecordPart(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", defer_build=True)
+    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
 
 _Messages = Annotated[tuple[Json, ...], AfterValidator(_usable)]
