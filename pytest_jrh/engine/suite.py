@@ -43,7 +43,7 @@ from pytest_jrh.core.scales import coded
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.engine.library import Pipeline, build_pipeline
-from pytest_jrh.judges import JUDGES, build_judge
+from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import ADVICE_ON_CREDENTIALS, OwnCodeJudge, asks_for_credentials
 from pytest_jrh.judges.python import supplied_judge
@@ -369,16 +369,16 @@ def _judges(
         if supplied is not None:
             judges[settings.name] = together(supplied_judge(settings, supplied))
             continue
-        build = partial(build_judge, settings, suite.prompt_mode, suite.instruction)
-        is_code = JUDGES[settings.kind].keys is not None
+        kind = JUDGES[settings.kind]
+        build = partial(kind.build, settings, suite.prompt_mode, suite.instruction)
         with collecting(problems):
-            if records or not is_code:
-                judge = judges[settings.name] = build()
+            if records or kind.keys is None:
+                judge = judges[settings.name] = together(build())
                 if isinstance(judge, PromptJudge) and len(suite.rubrics) > 1:
                     judge.refuse_one_rubric()
                 continue
             with loading_for_replay() as tried:
-                judge = judges[settings.name] = build()
+                judge = judges[settings.name] = together(build())
             if not tried or (isinstance(judge, OwnCodeJudge) and judge.version is not None):
                 continue
             # Its verdicts may rest on what was refused.

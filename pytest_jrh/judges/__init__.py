@@ -7,20 +7,13 @@ from typing import NamedTuple
 
 from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.documents import KeyPath, listed
-from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import JudgeStage
-from pytest_jrh.judges.judge import PROMPT, JudgeKind, JudgeSettings, SuiteJudge
+from pytest_jrh.judges.judge import PROMPT, JudgeKind
 from pytest_jrh.judges.own_code import file_of
 from pytest_jrh.judges.python import INSPECT_SCORER, PYTHON
-from pytest_jrh.judges.together import together
 
 JUDGES: dict[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}
 """The kinds of judges by `JudgeSettings.kind`."""
-
-
-def build_judge(settings: JudgeSettings, mode: Mode, instruction: str) -> SuiteJudge:
-    """The judge that settings describe, as `JudgeKind.build` does it."""
-    return together(JUDGES[settings.kind].build(settings, mode, instruction))
 
 
 def with_own_keys(base: type[JudgeStage]) -> type[JudgeStage]:

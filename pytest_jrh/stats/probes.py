@@ -93,16 +93,14 @@ def probe_tables(verdicts: Verdicts) -> tuple[ProbeTable, ...]:
     """Compute the figures of probes, by suite and judge in the order in which they appear."""
     was_judged = ~verdicts.outcome.equals("generated")
     tables = []
-    for (suite, judge), of_judge in (
-        verdicts.where(verdicts.derived & was_judged).grouped("suite", "judge").items()
-    ):
-        for probe, of_probe in of_judge.grouped("test").items():
-            tables.append(_table(suite, judge, probe, of_probe))
-    for suite in {table.suite for table in tables}:
-        places = [place for place, table in enumerate(tables) if table.suite == suite]
-        adjusted = holm([tables[place].p_value for place in places])
-        for place, p_value in zip(places, adjusted, strict=True):
-            tables[place] = replace(tables[place], adjusted=p_value)
+    for suite, of_suite in verdicts.where(verdicts.derived & was_judged).grouped("suite").items():
+        of_probes = []
+        for judge, of_judge in of_suite.grouped("judge").items():
+            for probe, verdicts_of_probe in of_judge.grouped("test").items():
+                of_probes.append(_table(suite, judge, probe, verdicts_of_probe))
+        adjusted = holm([table.p_value for table in of_probes])
+        for table, p_value in zip(of_probes, adjusted, strict=True):
+            tables.append(replace(table, adjusted=p_value))
     return tuple(tables)
 
 

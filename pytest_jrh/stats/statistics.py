@@ -55,14 +55,6 @@ def accuracy_of(judged: Verdicts) -> Estimate:
     return share_of(judged, judged.right)
 
 
-def bias_of(judged: Verdicts, scale: Sequence[int]) -> Estimate:
-    """The mean of score minus label of a judge that gives scores of a scale, in levels: above 0,
-    it scores too high.
-    """
-    known, pairs = judged.answered
-    return estimate_bias(pairs[:, 1] - pairs[:, 0], known.cluster, _farthest(scale))
-
-
 def kappa_of(judged: Verdicts, level: float = LEVEL) -> Estimate:
     """Agreement beyond chance of the cases that have both, a label and an answer."""
     known, pairs = judged.answered
@@ -185,11 +177,8 @@ def statistics_of(verdicts: Verdicts) -> Statistics:
         levels = {used.scores for used in of_scale.scale.present()}
         _, pairs = of_scale.paired
         matrices[name] = confusion_matrix(pairs, {*scale.scores}.union(*levels), scale)
-        of_one = of_scale, matrices[name]
-        if scale.is_ordered:
-            figures |= _level_figures(scale, *of_one, one_scale=len(levels) <= 1)
-        else:
-            figures |= _class_figures(scale, *of_one, one_scale=len(levels) <= 1)
+        figures_of = _level_figures if scale.is_ordered else _class_figures
+        figures |= figures_of(scale, of_scale, matrices[name], one_scale=len(levels) <= 1)
         figures |= class_shares(scale, judged)
     if sum(not scale.is_ordered for scale in scales.values()) > 1:
         figures["kappa"] = Estimate(n=len(judged), why=_OTHER_CLASSES)
@@ -231,28 +220,25 @@ def _level_figures(
     verdicts that are known: a tie has no score.
     """
     known, pairs = judged.answered
-    errors = np.abs(pairs[:, 1] - pairs[:, 0])
-    farthest = _farthest(matrix.labels)
+    errors = pairs[:, 1] - pairs[:, 0]
+    distances = np.abs(errors)
+    # The largest error that there can be, from the lowest score to the highest.
+    levels = [score for score in matrix.labels if score != NOT_APPLICABLE]
+    farthest = float(max(1, levels[-1] - levels[0])) if levels else 1.0
     is_exact = judged.kinds("score", "label").each(
         lambda kind: kind[0] is not None and not off(*kind)
     )
-    is_near = is_exact | np.isin(judged.row, known.row[errors <= 1])
+    is_near = is_exact | np.isin(judged.row, known.row[distances <= 1])
     kappa = Estimate(n=matrix.n, why="the rubrics have different scales")
     if one_scale:
         kappa = kappa_of(judged)
     return {
         "exact": share_of(judged, is_exact),
         "within_one": share_of(judged, is_near),
-        "mean_absolute_error": estimate_mean(errors, known.cluster, (0.0, farthest)),
-        "bias": bias_of(judged, matrix.labels),
+        "mean_absolute_error": estimate_mean(distances, known.cluster, (0.0, farthest)),
+        "bias": estimate_bias(errors, known.cluster, farthest),
         "weighted_kappa": _of_two_labels(matrix, kappa, scale),
     }
-
-
-def _farthest(scale: Sequence[int]) -> float:
-    """The largest error that there can be, from the lowest score to the highest."""
-    levels = [score for score in scale if score != NOT_APPLICABLE]
-    return float(max(1, levels[-1] - levels[0])) if levels else 1.0
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate, scale: Scale) -> Estimate:
