@@ -96,8 +96,10 @@ class Kind:
             return [(target, None) for target in targets]
         if self.derived or label is None:
             return []
-        skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
-        return [(None if None in targets else scale.said(label.lowest), skip)]
+        answer, skip = label.value, None
+        if answer is None:
+            answer, skip = min(label.votes), Skip("disputed_label", label.dispute)
+        return [(None if None in targets else scale.said(answer), skip)]
 
 
 _STAGES = tuple(stage.name for stage in MAKING)

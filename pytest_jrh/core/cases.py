@@ -293,17 +293,8 @@ class Label:
         return self.split.casefold().startswith(SETTLED)
 
     @property
-    def lowest(self) -> int:
-        """The value, or where there is none the lowest that was given: what a case on a scale of
-        levels that cannot be made is named after.
-        """
-        return min(self.votes) if self.value is None else self.value
-
-    @property
-    def dispute(self) -> str | None:
-        """The most votes for one value, as `2 of 4`, where that is no label; None where it is."""
-        if self.value is not None:
-            return None
+    def dispute(self) -> str:
+        """The most votes for one value, as `2 of 4`, to be said where that is no label."""
         most = max(map(self.votes.count, self.votes))
         return f"{most} of {len(self.votes)}"
 

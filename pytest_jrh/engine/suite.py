@@ -219,7 +219,7 @@ class ReadySuite:
         """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
         label = self.label(spec)
         if label is not None and label.value is None:
-            raise NoVerdictCase("disputed_label", label.dispute or "")
+            raise NoVerdictCase("disputed_label", label.dispute)
         if not assistant_indices(run.messages):
             raise NoVerdictCase("no_assistant_turn")
         return Case(
@@ -242,7 +242,7 @@ class ReadySuite:
         if KINDS[case.spec.test].is_labelled or is_changed or label is None:
             return case
         if label.value is None:
-            raise NoVerdictCase("disputed_label", label.dispute or "")
+            raise NoVerdictCase("disputed_label", label.dispute)
         if label.value != case.expected:
             word = case.scale.word(label.value)
             places = listed((source.place for source in label.sources), 3)
