@@ -7,8 +7,8 @@ else compares the name of one.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from dataclasses import field, fields, replace
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -35,16 +35,22 @@ class StageModel:
 
 
 @frozen
-class Usage:
+class _Sums:
+    """Values of which each part is added by itself."""
+
+    def __add__(self, other: Self) -> Self:
+        sums = {}
+        for part in fields(self):
+            sums[part.name] = getattr(self, part.name) + getattr(other, part.name)
+        return type(self)(**sums)
+
+
+@frozen
+class Usage(_Sums):
     """Tokens of one call, as the provider counted them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
-        )
 
     @property
     def total(self) -> int:
@@ -52,7 +58,7 @@ class Usage:
 
 
 @frozen
-class Spending:
+class Spending(_Sums):
     """Calls and their price in US dollars.
 
     `calls` were made now and `replayed` answered from cassettes; `usage` and `cost` cover both,
@@ -68,17 +74,6 @@ class Spending:
     paid: float = 0.0
     unpriced: int = 0
     lost: int = 0
-
-    def __add__(self, other: Spending) -> Spending:
-        return Spending(
-            self.calls + other.calls,
-            self.replayed + other.replayed,
-            self.usage + other.usage,
-            self.cost + other.cost,
-            self.paid + other.paid,
-            self.unpriced + other.unpriced,
-            self.lost + other.lost,
-        )
 
     @property
     def replay(self) -> Spending:
@@ -139,14 +134,11 @@ class Progress:
 
 
 @frozen
-class Bounds:
+class Bounds(_Sums):
     """At least and at most: of calls, and in a plan also of tokens and dollars."""
 
     low: float = 0
     high: float = 0
-
-    def __add__(self, other: Bounds) -> Bounds:
-        return Bounds(self.low + other.low, self.high + other.high)
 
     def times(self, low: float, high: float) -> Bounds:
         """Both ends multiplied."""
