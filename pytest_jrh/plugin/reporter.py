@@ -176,45 +176,13 @@ class Reporter:
     def _decide(self, session: pytest.Session) -> None:
         """Decide about the results, and write baseline and reports."""
         self._ledgers.close()
-        suites, nodes = self._suites_and_nodes()
+        ready_suites, nodes = self._suites_and_nodes()
+        engine, commands = self._session.engine, self._session.commands
         # An error of collection interrupts a session, too, before anything is asked.
         is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-        began = bool(nodes) and self._session.engine is not None and not self._is_plan
-        if self.results or (began and is_interrupted):
-            self._conclude(session, suites, nodes)
-
-    def _suites_and_nodes(self) -> tuple[list[ReadySuite], dict[str, str]]:
-        """The suites of what was to run and of results, and the node ids of these cases by case id;
-        a controller meets discovered suites here.
-        """
-        nodeids = sorted({*self._session.selected, *self.results})
-        # No other part of a case's node id can hold `::`.
-        nodes_by_file = grouped((nodeid.rsplit("::", 3)[0], nodeid) for nodeid in nodeids)
-        loaded = {ready.suite.config_file for ready in self._suites}
-        paths = set()
-        nodes = {}
-        for file, nodes_of_file in nodes_by_file.items():
-            path = absolute(self._config.rootpath / file)
-            if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
-                continue
-            try:
-                with captured(self._config):
-                    suite = self._suites.load(path).suite
-            except InputError as error:
-                # Results that belong to no suite are in no report, so the session is not green.
-                self._is_green = False
-                self._problems.append(f"The results of {file} were not written: {error}")
-                continue
-            paths.add(path)
-            for nodeid in nodes_of_file:
-                nodes[f"{node_part(suite.name)}{nodeid.removeprefix(file)}"] = nodeid
-        return [ready for ready in self._suites if ready.suite.config_file in paths], nodes
-
-    def _conclude(
-        self, session: pytest.Session, ready_suites: list[ReadySuite], nodes: Mapping[str, str]
-    ) -> None:
-        """Write all that follows from the session's results; `nodes` are node ids by case id."""
-        engine, commands = self._session.engine, self._session.commands
+        began = bool(nodes) and engine is not None and not self._is_plan
+        if not self.results and not (began and is_interrupted):
+            return
         results = {result.case_id: result for result in self.results.values()}
         runs = [self._run(ready, results, nodes) for ready in ready_suites]
         suites = [ready.suite for ready in ready_suites]
@@ -246,6 +214,33 @@ class Reporter:
         self._is_green &= concluded.passed
         self._remember_failed(concluded, nodes)
         self._problems += concluded.problems
+
+    def _suites_and_nodes(self) -> tuple[list[ReadySuite], dict[str, str]]:
+        """The suites of what was to run and of results, and the node ids of these cases by case id;
+        a controller meets discovered suites here.
+        """
+        nodeids = sorted({*self._session.selected, *self.results})
+        # No other part of a case's node id can hold `::`.
+        nodes_by_file = grouped((nodeid.rsplit("::", 3)[0], nodeid) for nodeid in nodeids)
+        loaded = {ready.suite.config_file for ready in self._suites}
+        paths = set()
+        nodes = {}
+        for file, nodes_of_file in nodes_by_file.items():
+            path = absolute(self._config.rootpath / file)
+            if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
+                continue
+            try:
+                with captured(self._config):
+                    suite = self._suites.load(path).suite
+            except InputError as error:
+                # Results that belong to no suite are in no report, so the session is not green.
+                self._is_green = False
+                self._problems.append(f"The results of {file} were not written: {error}")
+                continue
+            paths.add(path)
+            for nodeid in nodes_of_file:
+                nodes[f"{node_part(suite.name)}{nodeid.removeprefix(file)}"] = nodeid
+        return [ready for ready in self._suites if ready.suite.config_file in paths], nodes
 
     def _run(
         self, ready: ReadySuite, results: Mapping[str, CaseResult], nodes: Mapping[str, str]
