@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.core.cases import Case, CaseSpec, Edit, Message, Transcript
 from pytest_jrh.core.documents import parsed_lines
-from pytest_jrh.core.files import append_line, encoded
+from pytest_jrh.core.files import append_line
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.transcript import message_text, replace_text, storable
-from pytest_jrh.store.records import BY_HAND
+from pytest_jrh.store.records import BY_HAND, record_line
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
@@ -113,8 +112,7 @@ class DecisionStore:
         """
         record = storable(decision.model_dump(mode="json", exclude_defaults=True))[0]
         clean = self._redactor.value(record)
-        line = encoded(json.dumps(clean, ensure_ascii=False))
-        append_line(self._paths[spec.suite, spec.test], line)
+        append_line(self._paths[spec.suite, spec.test], record_line(clean))
         self._take(type(decision).model_validate(clean, strict=False))
 
     def _take(self, line: Decision | Withdrawn) -> None:
