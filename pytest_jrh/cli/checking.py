@@ -496,6 +496,8 @@ class TableResults(Sequence[CaseResult]):
         # One with neither label nor verdict is no result; without a label alone it counts for the
         # rate of violations.
         why = Why() if given else Why("invalid_response", "the verdict is empty")
+        columns = table.columns
+        reasons, is_baseline = columns.texts[columns.reasoning], judge == columns.baseline
         by: LabelSource = "column" if self.table.columns.guessed_label else "people"
         return replace(
             empty_result(spec),
@@ -508,7 +510,8 @@ class TableResults(Sequence[CaseResult]):
             # Another column of the same table is another judge, too.
             judge_digest="earlier" if of_baseline else "now",
             scores=case.scores(judge),
-            reasons=tuple(_reasoning(table, row, judge) for row, _ in given),
+            # Those beside a column of earlier verdicts are of now.
+            reasons=tuple("" if is_baseline else reasons[row] for row, _ in given),
             why=why,
             extra=Extra(
                 probabilities=case.probabilities(judge), votes=tuple(_people_say(case, scale))
@@ -600,14 +603,6 @@ def _people_say(case: TableCase, scale: Scale) -> Iterator[str]:
         note = (case.notes or {}).get(person, "")
         said = f"{person}: {Votes((), scale).word(label)}. {note}"
         yield said.rstrip() if person else note
-
-
-def _reasoning(table: VerdictTable, row: int, judge: str) -> str:
-    """Why a judge says what it says in a row; empty where no column tells."""
-    # The reasons beside a column of earlier verdicts are those of now.
-    if judge == table.columns.baseline:
-        return ""
-    return table.columns.texts[table.columns.reasoning][row]
 
 
 class _OnDemand(UserDict[str, Any]):

@@ -106,8 +106,10 @@ def label_file(options: Namespace) -> int:
             message = "has a label for every text"
         hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
         raise InputError(message, str(path), hint=hint)
+    # One case of each rubric.
+    asked = {case.rubric.id: case for case in cases}.values()
     if table is not None:
-        notices = (*notices, *_other_words(table, verdicts, cases))
+        notices = (*notices, *_other_words(table, verdicts, asked))
     labels = LabelTable(out, cases, "drawn" if options.sample else "")
     for row in () if options.disagreements else labels.rows():
         # Labels that stand for several cases are weighed beside no others.
@@ -174,24 +176,24 @@ def label_file(options: Namespace) -> int:
             command += ["--pairs"] if pair else []
             command += ["--case", options.case] if options.case else []
         by = options.by
-        if table is not None and by and [by] != [*verdicts] and _has_answer(table, by, cases):
+        if table is not None and by and [by] != [*verdicts] and _has_answer(table, by, asked):
             command += ["--verdict", by]
         line = f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
         sys.stdout.write(visible(line))
     return 0
 
 
-def _other_words(table: Table, verdicts: Iterable[str], cases: Iterable[Case]) -> Iterator[str]:
+def _other_words(table: Table, verdicts: Iterable[str], asked: Iterable[Case]) -> Iterator[str]:
     """Say which verdicts are words of other answers than people are asked for: labels and such
     verdicts cannot be compared.
     """
     answers: dict[str, None] = {}
-    for case in {case.rubric.id: case for case in cases}.values():
+    for case in asked:
         for answer in case.scale.answers:
             answers[label_word(case, answer)] = None
     for column in verdicts:
         words = dict.fromkeys(filter(None, table.texts(column)))
-        if words and not _has_answer(table, column, cases):
+        if words and not _has_answer(table, column, asked):
             yield (
                 f"The verdicts of {column} are {listed(words, 5)}, and people are asked for "
                 f"{listed(answers, 5)}: name a rubric file whose classes or levels these are "
@@ -199,12 +201,12 @@ def _other_words(table: Table, verdicts: Iterable[str], cases: Iterable[Case]) -
             )
 
 
-def _has_answer(table: Table, column: str, cases: Iterable[Case]) -> bool:
+def _has_answer(table: Table, column: str, asked: Iterable[Case]) -> bool:
     """Whether a column has an answer that people are asked for, or a number: check asks what it
     means.
     """
     known = set(BARE)
-    for case in {case.rubric.id: case for case in cases}.values():
+    for case in asked:
         known.update(case.scale.label_words)
     words = {as_word(text) for text in {*table.texts(column)}}
     return any(word in known or word.lstrip("+-.")[:1].isdigit() for word in words)

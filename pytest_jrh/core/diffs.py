@@ -55,7 +55,6 @@ def differences(old: str, new: str) -> tuple[Piece, ...]:
     head = _common_head(old, new)
     tail = _common_head(old[head:][::-1], new[head:][::-1])
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
-    ends = Piece("same", old[:head]), Piece("same", old[len(old) - tail :])
     middle = [Piece("gone", before), Piece("new", after)]
     for pattern in (_WORD, _LINE):
         a, b = pattern.findall(before), pattern.findall(after)
@@ -65,8 +64,9 @@ def differences(old: str, new: str) -> tuple[Piece, ...]:
         if max(pairs, len(a) + len(b)) <= _MOST_PAIRS:
             middle = _matched(a, b)
             break
-    pieces = [piece for piece in (ends[0], *middle, ends[1]) if piece.text]
-    return tuple(piece for piece in _joined(pieces) if piece.text)
+    pieces = (Piece("same", old[:head]), *middle, Piece("same", old[len(old) - tail :]))
+    joined = _joined([piece for piece in pieces if piece.text])
+    return tuple(piece for piece in joined if piece.text)
 
 
 def near_changes(pieces: Sequence[Piece], context: int) -> list[Piece]:

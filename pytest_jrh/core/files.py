@@ -178,11 +178,8 @@ class LineFiles:
 
 def append_line(path: Path, line: bytes) -> None:
     """Add a line to a file, and wait for the disk; raises `OSError` as it comes."""
-    file = LineFile(path)
-    try:
+    with contextlib.closing(LineFile(path)) as file:
         file.add(line, synced=True)
-    finally:
-        file.close()
 
 
 def encoded(text: str) -> bytes:
