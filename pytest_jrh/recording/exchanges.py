@@ -153,33 +153,27 @@ class Exchanges:
             # Neither counted nor kept: what comes back is a key.
             return None
         halt: Halt | Unscored | None = Halt("missing", str(request), request)
+        # For the answer: one that is paid for and not kept would be paid for again.
+        room = contextlib.ExitStack()
         if self.live:
-            # Outside of the lock: room and budget may wait for other processes.
-            halt = self._not_admitted(request)
+            request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
+            try:
+                # Outside of the lock: room and budget may wait for other processes.
+                room.enter_context(self.room(request_size))
+                self.admit()
+                halt = None
+            except Unscored as trouble:
+                room.close()
+                halt = trouble
+            except OSError as error:
+                halt = Halt("room", error.strerror or str(error))
         with self._lock:
             if halt is not None:
                 self.halt = halt
                 raise Halted
+            self._rooms.append(room)
             self.sent += 1
             self.asked.append(request)
-        return None
-
-    def _not_admitted(self, request: HttpRequest) -> Halt | Unscored | None:
-        """Why a request may not be sent. Room is kept for its answer: one that is paid for and not
-        kept would be paid for again.
-        """
-        room = contextlib.ExitStack()
-        request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
-        try:
-            room.enter_context(self.room(request_size))
-            self.admit()
-        except Unscored as trouble:
-            room.close()
-            return trouble
-        except OSError as error:
-            return Halt("room", error.strerror or str(error))
-        with self._lock:
-            self._rooms.append(room)
         return None
 
     def made(self, request: HttpRequest, response: Fields, content_type: str) -> None:

@@ -327,7 +327,15 @@ class Tape:
         async with contextlib.AsyncExitStack() as turns:
             pointer = self._locks / f"{fingerprint[:32]}.shared"
             await self._hold(turns, pointer.with_suffix(".lock"), request.stage.stage)
-            entry = self._pointed_to(pointer, fingerprint)
+            entry = None
+            if pointer.exists():
+                session, _, cassette = pointer.read_text(encoding="utf-8").partition("\n")
+                path = self.folder / cassette
+                # Where it is to be recorded anew, a pointer of an earlier session does not count.
+                anew = self.mode == "all" or fingerprint in self._renewed
+                is_former = anew and session != self.recording.session
+                if path != self.path and not is_former:
+                    entry = Cassette.load(path, interactions=True).entries.get(fingerprint)
             if entry is None:
                 cassette = self.path.relative_to(self.folder).as_posix()
                 text = f"{self.recording.session}\n{cassette}"
@@ -337,19 +345,6 @@ class Tape:
                 return await self._record(request, sequence, holder)
             self.record(entry.model_copy(update={"sequence": sequence}))
         return self._replayed(entry.answer, holder)
-
-    def _pointed_to(self, pointer: Path, fingerprint: str) -> RecordedCall | None:
-        """The call in the cassette that a pointer names; None where it is not there, or is this
-        one's. Where it is to be recorded anew, a pointer of an earlier session does not count.
-        """
-        if not pointer.exists():
-            return None
-        session, _, cassette = pointer.read_text(encoding="utf-8").partition("\n")
-        anew = self.mode == "all" or fingerprint in self._renewed
-        holder = self.folder / cassette
-        if holder == self.path or (anew and session != self.recording.session):
-            return None
-        return Cassette.load(holder, interactions=True).entries.get(fingerprint)
 
     async def _record(self, request: CallRequest, sequence: int, holder: str) -> Answer:
         live = self.recording.live

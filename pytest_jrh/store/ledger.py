@@ -325,7 +325,13 @@ class BaselineFile:
             ]
         # As it is now: another session, or a person, may have changed it since this one began.
         before = self._read() or Baseline()
-        bounded = [_bounded(result, redactor) for result in results]
+        bounded = []
+        for result in results:
+            reasons = []
+            for reason in result.reasons:
+                # Cut where no secret is cut.
+                reasons.append(storable(redactor.text(reason))[0][:LONGEST_REASONING])
+            bounded.append(replace(result, reasons=tuple(reasons)))
         made = update(before, bounded, scope, judges)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
             head = (
@@ -348,14 +354,6 @@ class BaselineFile:
             head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
             done.append(_named(head, made.kept, node))
         return done
-
-
-def _bounded(result: CaseResult, redactor: Redactor) -> CaseResult:
-    """The result with reasonings of the length that is kept, cut where no secret is cut."""
-    reasons = []
-    for reason in result.reasons:
-        reasons.append(storable(redactor.text(reason))[0][:LONGEST_REASONING])
-    return replace(result, reasons=tuple(reasons))
 
 
 def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> str:
