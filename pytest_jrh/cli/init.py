@@ -92,28 +92,27 @@ def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> 
         raise InputError(first_problems(problems, file))
 
 
-def judge_values(text: str) -> tuple[Json, str]:
+def judge_values(text: str) -> Json:
     """What the files say of a judge, as `KEY:TEXT` names it, such as `python:judges.py:strict` or
-    the `model` of a prompt, and its own file where it has one. The requests of code have no price
-    but a number.
+    the `model` of a prompt. The requests of code have no price but a number.
     """
     key, _, value = text.partition(":")
     if key == "model" and value:
-        return {"model": json.dumps(value, ensure_ascii=False)}, ""
+        return {"model": json.dumps(value, ensure_ascii=False)}
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in ("model", *kinds)])
         raise InputError(f"--judge: got {shown(text)}; must be one of {forms}")
     match = re.match(r"[^:@]+\.py(?=[:@])", value)
     file = match[0] if match else ""
-    values = {
+    return {
         "judge": file or "the judge",
+        "judge_file": file,
         "code": key,
         "target": value,
         "notes": kinds[key].notes,
         "limit": "--jrh-max-calls=500",
     }
-    return values, file
 
 
 LARGEST_LOG = 20_000_000
@@ -260,10 +259,8 @@ def start_suite(options: Namespace) -> int:
     # What is filled into the texts of the files, and which other files are copied.
     values = _values(options, log_place, runs.values, mode)
     sources, about = dict(log_place.copies), runs.about
-    judge_file = ""
     if options.judge:
-        of_judge, judge_file = judge_values(options.judge)
-        values |= of_judge
+        values |= judge_values(options.judge)
     if labels:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
         sources[path] = options.labels
@@ -304,7 +301,6 @@ def start_suite(options: Namespace) -> int:
         label_count=labels and counted(len(labels), "label"),
         about=[*filter(None, about)],
         copies=listed(copies, _MOST_COPIES),
-        judge_file=judge_file,
         gate=next(iter(gate)).partition("/")[0],
     )
     sys.stdout.write(visible(next_steps))
