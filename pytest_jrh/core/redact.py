@@ -21,20 +21,11 @@ _CREDENTIAL_WORD = re.compile(
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
 _OF_A_WORD = r'[^\s"\\]'
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(?=\S)", re.IGNORECASE)
-_KEY_PARAMETERS = (
-    "key apikey token sig signature code password passwd pwd secret auth authorization credential "
-    "credentials assertion sas session hmac sign jwt bearer awsaccesskeyid key_pair_id "
-    "googleaccessid"
-)
-_KEY_ENDINGS = (
-    "_key",
-    "_apikey",
-    "_token",
-    "_secret",
-    "_signature",
-    "_password",
-    "_credential",
-    "_auth",
+_KEY_NAME = re.compile(
+    r"key|apikey|token|sig|signature|code|password|passwd|pwd|secret|auth|authorization|credential"
+    r"|credentials|assertion|sas|session|hmac|sign|jwt|bearer|awsaccesskeyid|key_pair_id"
+    r"|googleaccessid|.*_(?:key|apikey|token|secret|signature|password|credential|auth)",
+    re.DOTALL,
 )
 # Of JSON, also inside of JSON, and as Python shows it: such as `"access_token": "`.
 _FIELD = re.compile(
@@ -181,7 +172,7 @@ def names_a_credential(name: str) -> bool:
 def _is_key(parameter: str) -> bool:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unquote_plus(parameter))
     name = words.lower().replace("-", "_")
-    return name in _KEY_PARAMETERS.split() or name.endswith(_KEY_ENDINGS)
+    return _KEY_NAME.fullmatch(name) is not None
 
 
 def _forms_of(secret: str) -> set[str]:
