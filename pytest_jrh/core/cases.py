@@ -300,9 +300,9 @@ class Label:
 
 
 RunKey: TypeAlias = tuple[str, int]
+"""The id and epoch of a run."""
 Slices: TypeAlias = tuple[tuple[str, str], ...]
 """Fields or columns by which figures are told apart, each with the value of a case; "" for none."""
-"""The id and epoch of a run."""
 LabelKey: TypeAlias = tuple[str, str, int]
 """Rubric id, run id and epoch of a label."""
 Labels: TypeAlias = Mapping[LabelKey, Label]

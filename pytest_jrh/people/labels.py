@@ -130,16 +130,17 @@ def find_labels(
 def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Places) -> JoinedLabels:
     file = places.name(path)
     label_file = read_rows(path, file)
-    if label_file.is_raw and not settings.map and not joiner.ordinal:
+    is_raw = label_file.table.results is not None
+    if is_raw and not settings.map and not joiner.ordinal:
         _refuse_unclear(file, label_file.rows, BARE)
     # No name of a folder of this machine goes into a record.
     inside = relative_path(path, places.rootdir)
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
     joined = joiner.join(label_file.rows, settings, file, kept_file)
-    joined.notices += (f"{file}: {notice}" for notice in label_file.notices)
+    joined.notices += (f"{file}: {notice}" for notice in label_file.table.notices)
     if any(row.weight for row in label_file.rows):
         joined.notices.append(f"{file}: weights are not used: each label counts once.")
-    if label_file.unused and not label_file.is_raw:
+    if label_file.unused and not is_raw:
         joined.notices.append(f"{file}: columns that are not used: {listed(label_file.unused)}.")
     return joined
 
@@ -240,15 +241,13 @@ _NEEDED: Mapping[str, Sequence[str]] = {
 
 
 class LabelFile(NamedTuple):
-    """The rows of a file, the columns that mean nothing here, and sentences about what is left out.
-
-    `is_raw` says that labels are another tool's scores, whose scale nobody has said.
+    """The rows of a file, the columns that mean nothing here, and the table that it is read as: of
+    another tool's results, nobody has said the scale.
     """
 
     rows: list[LabelRow]
     unused: list[str]
-    notices: tuple[str, ...]
-    is_raw: bool
+    table: Table
 
 
 def read_rows(path: Path, file: str = "") -> LabelFile:
@@ -274,7 +273,7 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
         rows.append(LabelRow(**values, line=line))
     table.refuse(problems)
     unused = [name for name in table.columns if name not in columns.values()]
-    return LabelFile(rows, unused, table.notices, table.results is not None)
+    return LabelFile(rows, unused, table)
 
 
 def column_of(table: Table, role: str) -> str:
