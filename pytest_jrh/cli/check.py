@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import REPORT_SUFFIXES
-from pytest_jrh.core.documents import Json, listed, shown
+from pytest_jrh.core.documents import Json, as_word, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ONES
 from pytest_jrh.core.text import counted, log_line, nearest, one_line
@@ -116,7 +116,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     numbers.add_argument(
         "--classes",
         metavar="A,B,...",
-        type=_classes,
+        type=lambda text: [name.strip() for name in text.split(",")],
         help="the answers, where they are words or numbers without an order, such as "
         "first,second,tie (words that are the same in labels and verdicts need none)",
     )
@@ -215,8 +215,6 @@ def meanings(options: argparse.Namespace) -> Json:
 
 
 def _meaning(text: str) -> tuple[str, str]:
-    from pytest_jrh.core.documents import as_word
-
     word, equals, value = text.rpartition("=")
     if not equals or not word.strip():
         raise argparse.ArgumentTypeError(f"got {shown(text)}; must be WORD=VALUE, such as good=0")
@@ -239,10 +237,6 @@ def scale(text: str) -> tuple[int, int]:
         message = f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
         raise argparse.ArgumentTypeError(message)
     return low, high
-
-
-def _classes(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
 
 
 def _share(text: str) -> float:

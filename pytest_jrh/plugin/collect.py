@@ -173,13 +173,12 @@ class CaseItem(pytest.Item):
     ) -> str | TerminalRepr:
         """Show an expected failure as prose, and our mistake as a traceback without secrets."""
         error, failure = excinfo.value, self.failure
-        redactor = self.config.stash[SESSION].redactor
+        session = self.config.stash[SESSION]
         # pytest's xfail is a kind of its fail.
         if failure is not None and isinstance(error, JrhError | pytest.fail.Exception):
             text = failure.whole
             if self.config.getoption("verbose", 0) <= 0:
-                session = self.config.stash[SESSION]
-                text = redactor.text(failure.short)
+                text = session.redactor.text(failure.short)
                 if text in session.unscored_texts:
                     text = f"No verdict ({failure.result.outcome}), as above."
                 elif failure.result.outcome in UNSCORED:
@@ -193,7 +192,7 @@ class CaseItem(pytest.Item):
             return prose(self, text, message)
         if isinstance(error, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception):
             return super().repr_failure(excinfo, style)
-        return mistake_text(excinfo, redactor)
+        return mistake_text(excinfo, session.redactor)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Name the rubric's line in its file: that is where a reader looks first."""

@@ -11,10 +11,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -57,12 +56,12 @@ def captured(config: pytest.Config) -> Iterator[None]:
         capture.suspend_global_capture()
 
 
-def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
+@contextlib.contextmanager
+def uncaptured(config: pytest.Config) -> Iterator[None]:
     """Let what is printed in this block reach the terminal."""
     capture = config.pluginmanager.get_plugin("capturemanager")
-    if capture is None:
-        return nullcontext()
-    return cast("AbstractContextManager[None]", capture.global_and_fixture_disabled())
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+        yield
 
 
 SESSION = pytest.StashKey["SuiteSession"]()
