@@ -161,9 +161,7 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, server: Mod
     assert sum(each.low for each in bounds) <= len(asked) <= sum(each.high for each in bounds)
 
 
-def test_a_limit_of_runs_keeps_those_that_were_recorded(
-    tmp_path: Path, server: ModelServer
-) -> None:
+def test_a_limit_of_runs_keeps_those_recorded(tmp_path: Path, server: ModelServer) -> None:
     overrides = {AGENT: {"sample_num_from_orig": 3, "sampling": "rand"}}
     bench, log = growing(tmp_path, 4, tests=["agent_perturbation"], overrides=overrides)
     bench.run()

@@ -55,9 +55,7 @@ def test_the_wait_grows_or_is_as_asked_is_jittered_and_stays_within_its_bound(
     ],
     ids=["header", "body"],
 )
-def test_the_client_waits_as_long_as_the_provider_asks(
-    bench: Bench, server: ModelServer, fault: Fault
-) -> None:
+def test_the_client_waits_as_long_as_asked(bench: Bench, server: ModelServer, fault: Fault) -> None:
     server.faults.add(stage="judge", fault=fault)
     assert bench.run(retry=RetryPolicy(attempts=2, first_wait=0.0)).outcomes == [("agree", 1)]
     first, second = (request for request in server.requests if request.stage == "judge")
@@ -75,9 +73,7 @@ def test_a_quota_of_hours_is_not_waited_for(make_bench: MakeBench, server: Model
         assert "Run again after that time" in said(result)
 
 
-def test_no_call_gives_up_while_the_rate_limit_lets_others_through(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_no_call_gives_up_while_others_pass(make_bench: MakeBench, server: ModelServer) -> None:
     """Eight calls, of whose requests one in four is let through."""
     bench = make_bench(runs=8)
     server.faults.add(
@@ -202,9 +198,7 @@ AWS = {
 }
 
 
-def test_what_ends_a_model_is_asked_once_and_said_of_the_other_cases(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_what_ends_a_model_is_asked_only_once(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=4)
     exhausted = Fault.error(QUOTA, "insufficient_quota", status=429)
     server.faults.add(stage="judge", fault=exhausted, times=None)
@@ -310,9 +304,7 @@ def test_five_answers_in_another_form_stop_the_session_and_a_later_one_asks_the_
     assert bench.replay().outcome_names == [*UNREAD, "unrecorded", "agree", "agree"]
 
 
-def test_one_usable_answer_among_the_first_disarms_the_stop(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_one_usable_answer_disarms_the_stop(make_bench: MakeBench, server: ModelServer) -> None:
     def mostly_prose(request: Request) -> Any:
         return Obedient()(request) if "order 1003" in request.text else prose(request)
 
@@ -387,9 +379,7 @@ def test_processes_count_together_each_case_once(tmp_path: Path) -> None:
         (None, "Connection reset", None),
     ],
 )
-def test_what_a_refusal_ends_and_what_to_do(
-    status: int | None, words: str, advice: str | None
-) -> None:
+def test_what_a_refusal_ends(status: int | None, words: str, advice: str | None) -> None:
     found = permanent_failure(status, words)
     assert (found is None) is (advice is None)
     if found is not None and advice is not None:

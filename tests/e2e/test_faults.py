@@ -130,9 +130,7 @@ def lasting(bench: Bench, server: ModelServer, stage: str, row: Row) -> Spending
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_lasting_fault_is_no_verdict_and_what_was_sent_counts(
-    bench: Bench, server: ModelServer, name: str
-) -> None:
+def test_a_lasting_fault_is_no_verdict(bench: Bench, server: ModelServer, name: str) -> None:
     row = FAULTS[name]
     spending = lasting(bench, server, "judge", row)
     assert (spending.calls, spending.lost) == (server.count(), row.lost)
@@ -195,9 +193,7 @@ CALL = {"name": "v", "arguments": json.dumps(VERDICT)}
     ],
     ids=["a tool call that agrees", "whole, and at its limit", "no refusal", "compressed"],
 )
-def test_an_answer_that_can_be_read_in_one_way_is_taken(
-    bench: Bench, server: ModelServer, fault: Fault
-) -> None:
+def test_an_answer_of_one_meaning_is_taken(bench: Bench, server: ModelServer, fault: Fault) -> None:
     server.faults.add(stage="judge", fault=fault)
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count("judge") == 1
@@ -205,9 +201,7 @@ def test_an_answer_that_can_be_read_in_one_way_is_taken(
 
 
 @pytest.mark.parametrize("code", [301, 307])
-def test_a_redirect_to_another_origin_is_not_followed(
-    bench: Bench, server: ModelServer, code: int
-) -> None:
+def test_a_redirect_elsewhere_is_not_followed(bench: Bench, server: ModelServer, code: int) -> None:
     with ModelServer() as other:
         headers = {"Location": f"{other.base_url}/chat/completions"}
         row = status(code, f"redirects (HTTP {code}) to http://127.0.0.1", headers=headers)
@@ -265,9 +259,7 @@ def test_a_plan_that_points_at_no_assistant_turn_is_asked_again_and_is_no_plan(
 
 
 @pytest.mark.parametrize("text", ["", "Good news: order 1001 was shipped yesterday."])
-def test_an_edit_that_changes_nothing_is_no_case_and_its_call_is_kept(
-    bench: Bench, server: ModelServer, text: str
-) -> None:
+def test_an_edit_without_change_is_no_case(bench: Bench, server: ModelServer, text: str) -> None:
     fault = Fault.fields(new_content=text)
     server.faults.add(stage="editor", fault=fault, times=None)
     result = bench.run().only

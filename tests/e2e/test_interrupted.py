@@ -82,9 +82,7 @@ def kill_once(process: subprocess.Popen[str], condition: Any) -> None:
     process.communicate()
 
 
-def test_a_killed_recording_is_resumed_without_a_call_that_reached_the_disk(
-    suite: SuiteFiles, server: ModelServer
-) -> None:
+def test_a_killed_recording_is_resumed_from_disk(suite: SuiteFiles, server: ModelServer) -> None:
     server.delay = 0.03
     ledger = suite.results / LEDGER_FILE
     with recording(suite, server) as killed:
@@ -114,9 +112,7 @@ def test_a_killed_recording_is_resumed_without_a_call_that_reached_the_disk(
     assert Bench(suite, suite.cassettes).replay().outcomes == [("agree", 1)] * RUNS
 
 
-def test_two_recordings_into_one_folder_make_every_call_once(
-    suite: SuiteFiles, server: ModelServer
-) -> None:
+def test_two_recordings_make_every_call_once(suite: SuiteFiles, server: ModelServer) -> None:
     server.delay = 0.03
     with recording(suite, server) as one, recording(suite, server) as other:
         assert_all_passed(one)

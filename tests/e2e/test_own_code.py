@@ -198,9 +198,7 @@ def test_each_repeat_has_requests_of_its_own(bench: OwnCode) -> None:
     assert (more.outcome, more.scores, calls(more)) == ("disagree", (1, 0, 1, 0), (1, 3))
 
 
-def test_a_request_whose_answer_could_not_be_kept_is_not_sent(
-    bench: OwnCode, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_request_is_sent_without_room(bench: OwnCode, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.judge_by(asking(bench.service.url))
     with monkeypatch.context() as patch:
         patch.setattr(tapes, "room_for", Mock(side_effect=OSError(28, "No space left on device")))
@@ -342,9 +340,7 @@ def test_what_is_no_verdict_is_said_in_a_few_lines(
         ("", "judges.py@no_such", "file.py@name, or package/name of an installed package"),
     ],
 )
-def test_code_that_is_not_there_is_refused(
-    bench: OwnCode, source: str, judge: str, words: str
-) -> None:
+def test_missing_code_is_refused(bench: OwnCode, source: str, judge: str, words: str) -> None:
     bench.write(source)
     key = "inspect_scorer" if "@" in judge else "python"
     bench.files.configure({"judge": {key: judge}})
@@ -439,7 +435,7 @@ def judge(case):
 """
 
 
-def test_a_judge_that_goes_past_the_recording_is_stopped_and_named_on_replay(
+def test_a_judge_that_goes_past_the_recording_is_stopped_and_named(
     bench: OwnCode,
 ) -> None:
     bench.judge_by(PAST_THE_RECORDING.format(url=bench.service.url))
@@ -504,9 +500,7 @@ def judge(case):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("way", AT_IMPORT)
-def test_a_module_that_asks_when_it_is_imported_is_refused_on_replay(
-    bench: OwnCode, way: str
-) -> None:
+def test_a_module_that_asks_when_imported_is_refused_on_replay(bench: OwnCode, way: str) -> None:
     with pytest.raises(InputError) as refused:
         bench.judge_by(
             IMPORTED.format(url=bench.service.url, way=AT_IMPORT[way].replace("\n", "\n    "))

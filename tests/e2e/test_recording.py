@@ -51,9 +51,7 @@ def test_none_asks_nothing_and_once_adds_nothing_to_what_is_complete_and_a_plan_
         assert bench.plan(mode).to_make == exactly({"judge": 1})
 
 
-def test_all_against_a_server_that_is_down_leaves_the_old_recording(
-    bench: Bench, server: ModelServer
-) -> None:
+def test_all_against_no_server_leaves_the_old_recording(bench: Bench, server: ModelServer) -> None:
     bench.run()
     before = cassette_files(bench.cassettes)
     server.stop()
@@ -89,9 +87,7 @@ def test_all_with_a_limit_is_gone_on_with_and_nothing_is_paid_twice(
     assert bench.is_complete
 
 
-def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
-    bench: Bench, server: ModelServer
-) -> None:
+def test_cases_recorded_anew_replace_the_old(bench: Bench, server: ModelServer) -> None:
     bench.run()
     server.answer = override(Obedient(), editor=reworded)
     assert bench.run("all", judge_record_mode="none").only.outcome == "unrecorded"
@@ -99,9 +95,7 @@ def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
     assert server.count() == 5 + 4 + 1
 
 
-def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_the_suites_own_modes_hold_by_default(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(overrides={"recording": {"mode": "once"}})
     assert bench.run(None, judge_record_mode="none").only.outcome == "unrecorded"
     assert (server.count("judge"), server.count()) == (0, 4)
@@ -159,9 +153,7 @@ def test_a_folder_that_cannot_be_used_is_named_before_any_call(
     assert server.count() == 0
 
 
-def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(
-    bench: Bench, server: ModelServer
-) -> None:
+def test_a_file_that_is_no_cassette_is_an_input_error(bench: Bench, server: ModelServer) -> None:
     bench.run()
     path = next(bench.cassettes.rglob("*generation.yaml"))
     for content in ("", "interactions: []\nversion: 1\n", path.read_text("utf-8")[:300], "\x00"):
@@ -247,9 +239,7 @@ def test_replay_by_fingerprint_imports_no_http_stack(bench: Bench, server: Model
     assert done.stdout.strip() == '[[["agree", 1]], []]'
 
 
-def test_a_request_that_has_become_another_replays_by_its_fingerprint(
-    bench: Bench, server: ModelServer
-) -> None:
+def test_a_changed_request_replays_by_its_fingerprint(bench: Bench, server: ModelServer) -> None:
     """As after an upgrade of litellm that words the request in another way."""
     bench.run()
     path = next(bench.cassettes.rglob("*judge-*.yaml"))
@@ -263,9 +253,7 @@ def test_a_request_that_has_become_another_replays_by_its_fingerprint(
     assert server.count() == 5
 
 
-def test_another_map_of_scores_is_another_verdict_without_a_call(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_another_map_of_scores_needs_no_call(make_bench: MakeBench, server: ModelServer) -> None:
     def in_words(request: Request) -> dict[str, object]:
         score = "partly" if VIOLATION in request.text else "no"
         return {"reasoning": "Looked at.", "score": score}
@@ -287,7 +275,7 @@ def test_another_map_of_scores_is_another_verdict_without_a_call(
     assert server.count() == asked
 
 
-def test_a_projects_own_client_gets_no_more_calls_at_once_than_allowed_and_is_recorded(
+def test_a_projects_own_client_is_limited_and_recorded(
     make_bench: MakeBench,
 ) -> None:
     in_flight, peak, model = 0, 0, ScriptedModel()
@@ -307,7 +295,7 @@ def test_a_projects_own_client_gets_no_more_calls_at_once_than_allowed_and_is_re
     assert len(model.requests) == 15
 
 
-def test_a_recorder_keeps_each_exchange_once_and_leaves_httpx_as_it_was(
+def test_a_recorder_keeps_an_exchange_once_and_leaves_httpx_as_it_was(
     server: ModelServer,
 ) -> None:
     import httpx

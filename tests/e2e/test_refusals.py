@@ -159,9 +159,7 @@ def verdict(server: JudgeService, model: str) -> int:
 
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
 @pytest.mark.parametrize(("model", "body", "said"), REFUSED.values(), ids=REFUSED)
-def test_a_refusal_is_no_verdict_wherever_a_provider_says_it(
-    model: str, body: Body, said: str, compressed: bool
-) -> None:
+def test_a_refusal_is_no_verdict(model: str, body: Body, said: str, compressed: bool) -> None:
     with fixed(body, compressed=compressed) as server, pytest.raises(Unscored) as caught:
         verdict(server, model)
     assert (caught.value.outcome, len(server.asked)) == ("refused", 1)

@@ -75,9 +75,7 @@ def test_nothing_is_said_of_the_form_of_an_answer_that_is_read_as_text() -> None
     assert not Negotiation().repaired(asked, sending, 400, WORDINGS["groq"])
 
 
-def test_a_refused_response_format_is_sent_in_less_and_said_once(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_refused_response_format_is_said_once(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=3, overrides=every_model(UNKNOWN))
     refused = sends("json_schema", "json_object")
     server.faults.add(fault=Fault.error(WORDINGS["ollama"]), times=None, when=refused)
@@ -210,9 +208,7 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
         ("Unsupported value", "response_format", {"schema_sent": "json_object+words"}),
     ],
 )
-def test_what_an_error_is_about_is_sent_otherwise(
-    words: str, about: str, changes: dict[str, Any]
-) -> None:
+def test_what_is_refused_is_sent_otherwise(words: str, about: str, changes: dict[str, Any]) -> None:
     asked, negotiation = call(UNKNOWN, 0.5, system=True), Negotiation()
     before = negotiation.sending(asked)
     assert negotiation.repaired(asked, before, 400, words, about)

@@ -135,9 +135,7 @@ def test_a_cut_is_known_by_words_that_no_tokenizer_joins(text: str, tokens: int,
     assert is_cut([{"role": "user", "content": text}], tokens) is cut
 
 
-def test_a_server_that_cuts_is_named_wherever_figures_are_doubted(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
+def test_a_server_that_cuts_is_named(pytester: pytest.Pytester, server: ModelServer) -> None:
     long = {"role": "user", "content": ENGLISH}
     runs = [run(number, messages=[long, *run(number)["messages"]]) for number in (1, 2)]
     suite = write_suite(pytester.path, runs=runs, tests=["agent_perturbation"])
@@ -163,9 +161,7 @@ def test_a_server_that_cuts_is_named_wherever_figures_are_doubted(
         assert "verifier: the server of openai/gpt-4.1-mini read far fewer tokens" in text
 
 
-def test_parameters_are_sent_as_they_are_and_are_part_of_the_fingerprint(
-    bench: Bench, server: ModelServer
-) -> None:
+def test_parameters_are_sent_and_in_the_fingerprint(bench: Bench, server: ModelServer) -> None:
     assert bench.run().outcomes == [("agree", 1)]
     bench.configure({"judge": {"params": {"num_ctx": 32_768, "options": {"top_k": 1}}}})
     assert bench.replay().only.outcome == "unrecorded"

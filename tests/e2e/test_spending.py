@@ -62,9 +62,7 @@ def test_a_plan_says_what_retrying_the_unscored_asks(
     assert bench.plan(mode, retry_unscored=True).to_make == {}
 
 
-def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_retry_renews_every_unusable_answer(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=2, tests=BOTH_TESTS)
     server.faults.add(stage="planner", fault=Fault.invalid_json(), times=None)
     server.faults.add(stage="summary", fault=Fault.refusal(), times=None)
@@ -83,9 +81,7 @@ def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
     assert asked(bench, server, "once", retry_unscored=True) == {}
 
 
-def test_a_plan_obeys_the_record_mode_of_each_part(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_plan_obeys_each_parts_record_mode(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=3)
     bench.run("once")
     for path in bench.cassettes.rglob("*.judge-*.yaml"):
@@ -213,9 +209,7 @@ def test_an_answer_without_counts_that_can_be_is_unpriced_and_its_reserve_charge
     assert (replayed.cost, replayed.unpriced) == (0.0, 5)
 
 
-def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
-    bench: Bench, server: ModelServer, tmp_path: Path
-) -> None:
+def test_a_limit_below_one_call_is_said(bench: Bench, server: ModelServer, tmp_path: Path) -> None:
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).only
     assert result.outcome == "over_budget"
     assert "$0.00 of $0.0100 are spent or reserved" in said(result)
@@ -247,9 +241,7 @@ def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None
     assert spent(tmp_path / "budget.json").cost == pytest.approx(0.5)
 
 
-def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(
-    tmp_path: Path, server: ModelServer
-) -> None:
+def test_a_limit_in_dollars_needs_a_price(tmp_path: Path, server: ModelServer) -> None:
     unpriced = {"synthetic_data_params": {"generation_model_name": "openai/some-local-model"}}
     files = write_suite(tmp_path / "suite", runs=1, overrides=unpriced)
     limited = (files.option, "--jrh-record-mode=once", "--jrh-max-cost=1")
@@ -262,9 +254,7 @@ def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(
     assert run_pytest(files.folder, *limited).code == 0
 
 
-def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(
-    tmp_path: Path, server: ModelServer
-) -> None:
+def test_a_frozen_suite_needs_no_log_nor_heavy_library(tmp_path: Path, server: ModelServer) -> None:
     call = {"id": "c", "function": "refund", "type": "function"}
     arguments = {"zip": "LS6", "amount": 3}
     messages: list[dict[str, Any]] = [
@@ -339,9 +329,7 @@ def recorded_repeats(path: Path) -> list[int]:
     return [call["asked"].get("repeat", 1) for call in calls]
 
 
-def test_each_repeat_is_asked_once_recorded_and_replayed(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_each_repeat_is_asked_once_and_replayed(make_bench: MakeBench, server: ModelServer) -> None:
     server.answer = Saying(1, 0, 1)
     bench = make_bench(runs=3, overrides=repeating(3))
     session = bench.run("once")
@@ -359,9 +347,7 @@ def test_each_repeat_is_asked_once_recorded_and_replayed(
     assert cassette_files(bench.cassettes) == files
 
 
-def test_a_raised_number_asks_what_is_missing_and_a_lowered_one_nothing(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_raised_number_asks_what_is_missing(make_bench: MakeBench, server: ModelServer) -> None:
     server.answer = Saying(1)
     bench = make_bench(runs=2)
     bench.run("once")
@@ -410,9 +396,7 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
     assert again.spending.all.calls == 2
 
 
-def test_no_process_makes_a_repeat_beyond_the_limit(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_no_process_repeats_beyond_the_limit(make_bench: MakeBench, server: ModelServer) -> None:
     server.answer = Saying(1, 0, 1)
     files = make_bench(runs=6, overrides=repeating(3)).files
     recording = (files.option, "--jrh-record-mode=once", "-n2")

@@ -58,9 +58,7 @@ def test_cases_are_named_and_collecting_asks_no_model_and_writes_nothing(
     assert sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path)) == before
 
 
-def test_items_are_selected_by_node_id_and_by_pytests_own_options(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
+def test_items_are_selected_as_any_others(pytester: pytest.Pytester, recorded: Recorded) -> None:
     ids = (BINARY[0], f"{TINY}::{PERTURBATION}run-3", f"{TINY}::agent_positives", BINARY[1])
     options = ("-k", "not run-1", "-m", "jrh", "--deselect", BINARY[7], "--strict-markers")
     assert collected(pytester, *ids, *options) == [BINARY[2], *BINARY[5:7], BINARY[1]]
@@ -113,9 +111,7 @@ def test_suites_are_discovered_by_their_suffix_beside_all_else_of_the_project(
     assert sorted(collected(pytester, ".")) == sorted([*BINARY, *discovered, PACKAGED, UNIT])
 
 
-def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
-    pytester: pytest.Pytester, mixed: Recorded
-) -> None:
+def test_editors_run_single_tests_by_the_docs(pytester: pytest.Pytester, mixed: Recorded) -> None:
     """VS Code collects with `pytestArgs`, and runs absolute node ids with its options."""
     page = (Path(__file__).parents[2] / "docs" / "suite.md").read_text("utf-8")
     section = page.partition("## Beside other tests")[2]
@@ -187,9 +183,7 @@ def test_the_gate_decides_and_the_printed_command_runs_the_same_case_outside_of_
     assert "::agent_perturbation::rubric-1::run-1[e1] - As pl" in failure
 
 
-def test_suites_outside_of_rootdir_are_told_apart(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_suites_outside_rootdir_are_told_apart(pytester: pytest.Pytester, project: Project) -> None:
     """Both have a rubric and runs of the same names."""
     (project.folder / "tests").mkdir()
     (project.folder / "tests/pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -204,9 +198,7 @@ def test_suites_outside_of_rootdir_are_told_apart(
     assert len({(case.get("classname"), case.get("name")) for case in cases}) == 4
 
 
-def test_a_session_that_ends_before_its_suite_is_not_green(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_ending_before_a_suite_is_not_green(pytester: pytest.Pytester, project: Project) -> None:
     project.rules(LAX, ACCURATE)
     pytester.makepyfile(
         test_other="import pytest\n\ndef test_other(): pytest.exit('enough', returncode=0)\n"

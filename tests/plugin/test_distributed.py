@@ -76,7 +76,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Sessions:
     return Sessions(recorded, asked, server.peak_in_flight, replays, files)
 
 
-def test_workers_ask_nothing_twice_but_what_failed_and_say_notices_once(
+def test_workers_ask_nothing_twice_but_what_failed_and_notify_once(
     sessions: Sessions,
 ) -> None:
     assert sessions.recorded.code == pytest.ExitCode.OK, sessions.recorded.stdout
@@ -119,9 +119,7 @@ def pytest_runtest_setup(item):
 """
 
 
-def test_a_killed_worker_is_said_and_loses_nothing_that_others_made(
-    project_once: Project, tmp_path: Path
-) -> None:
+def test_a_killed_worker_is_said_and_loses_nothing(project_once: Project, tmp_path: Path) -> None:
     project = project_once.copied(tmp_path)
     (tmp_path / "conftest.py").write_text(KILLING, encoding="utf-8")
     before = (project.folder / FILE).read_bytes()

@@ -120,9 +120,7 @@ def test_the_config_differs_from_the_demos_in_its_prompt_and_its_folders_alone()
     assert changed == demo
 
 
-def test_the_committed_baseline_is_what_an_update_writes(
-    demo: tuple[Path, Done], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_baseline_is_current(demo: tuple[Path, Done], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, _ = demo
     committed = (folder / BASELINE).read_bytes()
     (folder / BASELINE).unlink()
@@ -179,7 +177,7 @@ def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_t
     assert any("  0 calls, " in line for line in done.lines)
 
 
-def test_a_kinder_prompt_for_answers_fails_and_all_reports_say_whose_the_labels_are(
+def test_a_kinder_prompt_fails_and_all_reports_say_whose_the_labels_are(
     tmp_path: Path,
 ) -> None:
     shutil.copytree(ROOT / ANSWERS, tmp_path / ANSWERS)

@@ -110,7 +110,7 @@ def unrecorded(
     return project.folder, run_pytest(project.folder, *options)
 
 
-def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
+def test_a_changed_prompt_is_unrecorded_and_red(
     unrecorded: tuple[Path, Done],
 ) -> None:
     """Each case has few lines, in JUnit too."""
@@ -143,9 +143,7 @@ def test_the_command_that_is_shown_records_what_is_missing_and_nothing_else(
     assert [request.stage for request in server.requests] == ["judge"] * 8
 
 
-def test_a_failed_gate_masks_no_other_exit_code(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_a_failed_gate_masks_no_exit_code(pytester: pytest.Pytester, project: Project) -> None:
     pytester.makeconftest(
         """
         def pytest_runtest_teardown(item):
@@ -163,9 +161,7 @@ def test_a_failed_gate_masks_no_other_exit_code(
     assert project.cases == before
 
 
-def test_a_baseline_that_is_not_there_is_a_usage_error_or_written_next(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_a_missing_baseline_is_a_usage_error(pytester: pytest.Pytester, project: Project) -> None:
     result = pytester.runpytest(project.suite.option, "--jrh-baseline=none.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
@@ -189,9 +185,7 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_what_a_conftest_skips_is_left_out_of_decision_and_baseline(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_what_a_conftest_skips_is_left_out(pytester: pytest.Pytester, project: Project) -> None:
     pytester.makeconftest(SKIPS)
     with_limits = project.rules("inputs/configs/tiny.yml", "{min_recall: 0.1}")
     done = pytester.runpytest(with_limits)
@@ -203,9 +197,7 @@ def test_what_a_conftest_skips_is_left_out_of_decision_and_baseline(
     assert not [case for case in project.cases if "run-2" in case]
 
 
-def test_a_failed_decision_is_not_run_again_by_rerunfailures(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_a_failed_decision_is_not_run_again(pytester: pytest.Pytester, project: Project) -> None:
     done = pytester.runpytest(
         project.rules("inputs/configs/tiny.yml", "{min_recall: 1}"), "--reruns=1"
     )

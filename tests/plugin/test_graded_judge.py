@@ -76,9 +76,7 @@ def test_its_verdicts_are_those_of_the_threshold(folder: Path, pytester: pytest.
     assert scores_below(folder) == BY_MORE
 
 
-def test_a_scorer_of_inspect_gives_the_probability_of_a_pass(
-    folder: Path, pytester: pytest.Pytester
-) -> None:
+def test_a_scorer_of_inspect_gives_a_probability(folder: Path, pytester: pytest.Pytester) -> None:
     (folder / "judges.py").write_text(SCORER, encoding="utf-8")
     configure(folder, "python: judges.py:", "inspect_scorer: judges.py@")
     pytester.runpytest(OPTIONS[0])

@@ -124,9 +124,7 @@ def test_a_whole_run_drops_records_of_cases_that_are_gone(whole: tuple[Project, 
     assert suites == ["refund_agent", *["tiny"] * 4]
 
 
-def test_a_selection_updates_its_cases_and_keeps_the_others(
-    pytester: pytest.Pytester, whole: tuple[Project, Done]
-) -> None:
+def test_a_selection_keeps_the_rest(pytester: pytest.Pytester, whole: tuple[Project, Done]) -> None:
     project = whole[0].copied(pytester.path)
     folder = project.folder / RESULTS
     counts_before, before = counts(folder), report(folder)
@@ -144,9 +142,7 @@ def test_a_selection_updates_its_cases_and_keeps_the_others(
     assert sum(line["extra"].get("kept", False) for line in results) == 6
 
 
-def test_a_judge_under_another_name_is_answered_from_its_recordings(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_a_renamed_judge_has_its_recordings(pytester: pytest.Pytester, project: Project) -> None:
     """One recording answers for one judge."""
     suite = project.suite
     recorded = {path: path.read_bytes() for path in suite.cassettes.rglob("*.yaml")}

@@ -116,9 +116,7 @@ def test_labelled_runs_are_cases(recorded: tuple[SuiteFiles, str]) -> None:
     assert made[0]["metadata"]["agent_mode"] == "natural"
 
 
-def test_a_baseline_has_no_line_of_a_run_without_a_label(
-    pytester: pytest.Pytester, labelled: SuiteFiles
-) -> None:
+def test_a_baseline_has_labelled_runs_only(pytester: pytest.Pytester, labelled: SuiteFiles) -> None:
     assert len(case_lines(labelled.folder / "base.json")) == 3
     # A label is added: the case is compared from now on, and its verdict is not paid for again.
     text = "run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\nrun-5,0\n"
@@ -187,9 +185,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("labels", "said"), WRONG.values(), ids=WRONG)
-def test_labels_that_cannot_be_used_are_refused(
-    tmp_path: Path, labels: dict[str, Any], said: str
-) -> None:
+def test_unusable_labels_are_refused(tmp_path: Path, labels: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as refused:
         make(write_labelled(tmp_path, **labels))
     assert said in str(refused.value)
@@ -240,9 +236,7 @@ judges:
     ],
     ids=["of a field, not cases themselves", "of a file and a field"],
 )
-def test_made_cases_show_no_label_and_contradict_none(
-    tmp_path: Path, kinds: str, labels: str
-) -> None:
+def test_made_cases_show_and_contradict_no_label(tmp_path: Path, kinds: str, labels: str) -> None:
     runs = ""
     field = "more" if "path" in labels else "truth/bad"
     for number, word in enumerate(("no", "yes", None), start=1):
@@ -310,9 +304,7 @@ def test_an_ordinal_case_is_made_beside_other_runs_with_its_score(tmp_path: Path
     assert of_cases == every - LEVELS_OF_RUNS.items()
 
 
-def test_words_of_a_label_file_wait_for_a_map(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_of_labels_wait_for_a_map(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labelled = write_labelled(tmp_path)
     given, new = tmp_path / "given.csv", tmp_path / "new"
     given.write_text("id,label\nrun-1,fine\nrun-2,harmful\nrun-4,pass\n", encoding="utf-8")

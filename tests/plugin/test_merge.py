@@ -79,9 +79,7 @@ def merge(
     return Merge(capsys)
 
 
-def test_shards_are_held_against_the_baseline_as_one_session_is(
-    project: Project, merge: Merge
-) -> None:
+def test_shards_are_held_against_the_baseline_as_a_session(project: Project, merge: Merge) -> None:
     project.rules(LAX, LIMIT)
     assert merge(BASELINE, "-v", *FOLDERS) == 1
     assert section(merge.lines, "regressions (3):") == REGRESSED
@@ -127,9 +125,7 @@ def test_all_shards_together_update_a_baseline(project: Project, merge: Merge) -
     assert project.wrong == {f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)}
 
 
-def test_an_unscored_case_of_a_shard_is_red_and_leaves_the_baseline_as_it_is(
-    project: Project, merge: Merge
-) -> None:
+def test_an_unscored_case_of_a_shard_is_red(project: Project, merge: Merge) -> None:
     before = (project.folder / FILE).read_bytes()
     why = {"kind": "unrecorded", "detail": "the judge's call is not recorded"}
     changed_line(project.folder / "shard-0" / RESULTS, 1, why=why, scores=[])
@@ -177,9 +173,7 @@ def test_verdicts_of_another_judge_are_refused(project: Project, merge: Merge) -
     assert f"shard-0/{RESULTS}:2: the verdict is of another judge (model" in merge.errors
 
 
-def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
-    project: Project, merge: Merge
-) -> None:
+def test_a_baseline_of_other_cases_fails_and_says_the_way(project: Project, merge: Merge) -> None:
     path = project.folder / FILE
     path.write_text(path.read_text("utf-8").replace('"tiny::', '"another::'), encoding="utf-8")
     assert merge(BASELINE, *FOLDERS) == 1
@@ -188,9 +182,7 @@ def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
     assert f"next        {command} {' '.join(FOLDERS)}" in merge.lines
 
 
-def test_results_reports_and_a_baseline_that_cannot_be_written_are_told_and_red(
-    project: Project, merge: Merge
-) -> None:
+def test_what_cannot_be_written_is_told_and_red(project: Project, merge: Merge) -> None:
     project.rules(LAX, "{min_accuracy: 0.1}")
     (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
     assert merge(*FOLDERS) == 1

@@ -10,9 +10,7 @@ from tests.plugin.recorded import ONE, MakeJudged, run_pytest, summary
 from tests.support.judge_service import JudgeService
 
 
-def test_a_thread_that_outlives_the_session_sends_nothing(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
+def test_a_late_thread_sends_nothing(judged: MakeJudged, pytester: pytest.Pytester) -> None:
     with JudgeService() as service:
         made = judged(
             f"import threading, requests\nURL = {service.url!r}\n"
@@ -59,9 +57,7 @@ def test_own():
 """
 
 
-def test_the_projects_own_tests_connect_while_a_judge_replays(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
+def test_other_tests_connect_during_a_replay(judged: MakeJudged, pytester: pytest.Pytester) -> None:
     made = judged(JUDGE_BESIDE_TESTS)
     own = pytester.makepyfile(test_own=OWN_TEST.format(folder=str(made.suite.config.parent)))
     done = run_pytest(pytester.path, str(own), made.suite.option, "-k", "test_own or run-1")

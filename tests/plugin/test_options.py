@@ -61,9 +61,7 @@ def test_what_overwrites_files_is_typed(pytester: pytest.Pytester, line: str, sa
         read_options(pytester.parseconfig())
 
 
-def test_a_session_without_a_terminal_is_decided(
-    pytester: pytest.Pytester, suite: SuiteFiles
-) -> None:
+def test_a_session_off_a_terminal_is_decided(pytester: pytest.Pytester, suite: SuiteFiles) -> None:
     done = pytester.runpytest_inprocess(suite.option, "-p", "no:terminal", "-p", "no:cacheprovider")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     assert "INTERNALERROR" not in done.stdout.str() + done.stderr.str()

@@ -90,9 +90,7 @@ def test_without_v_a_case_has_few_lines_and_other_tests_are_left_as_they_are(
     assert [lines[start + 4] for start in starts] == [SEE_WHOLE] * 4
 
 
-def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
+def test_a_quiet_run_says_what_was_decided(pytester: pytest.Pytester, recorded: Recorded) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "-q", "--tb=no", "-rN")
     result.stdout.no_fnmatch_line("jrh: tiny*")
     start = next(n for n, line in enumerate(result.outlines) if "judge reliability" in line)
@@ -110,9 +108,7 @@ def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(session: Sessi
     )
 
 
-def test_a_run_without_a_single_case_is_not_green(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
+def test_a_run_without_a_case_is_not_green(pytester: pytest.Pytester, server: ModelServer) -> None:
     server.answer = REFUSING
     suite = write_suite(pytester.path, tests=["agent_perturbation"])
     pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
@@ -133,9 +129,7 @@ def judge(case):
 """
 
 
-def test_the_first_verdict_counts_where_a_plugin_runs_cases_again(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
+def test_the_first_verdict_counts_in_reruns(pytester: pytest.Pytester, server: ModelServer) -> None:
     suite = write_suite(
         pytester.path,
         runs=3,

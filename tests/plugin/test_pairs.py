@@ -91,7 +91,7 @@ def first(case):
 """
 
 
-def test_a_function_gets_both_answers_and_swap_finds_that_it_takes_the_first(
+def test_a_function_gets_both_answers_and_swap_finds_it_takes_the_first(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, kinds=", swap")
@@ -173,9 +173,7 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
         ),
     ],
 )
-def test_what_does_not_go_with_pairs_or_answers_is_refused(
-    tmp_path: Path, config: str, message: str
-) -> None:
+def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, config: str, message: str) -> None:
     write(tmp_path)
     path, keys = tmp_path / "pairs.yml", tuple(re.findall(r"^\w+:", config, re.MULTILINE))
     lines = [line for line in path.read_text().splitlines() if not line.startswith(keys)]

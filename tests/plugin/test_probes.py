@@ -149,7 +149,7 @@ def outcomes(suite: SuiteFiles) -> dict[str, str]:
     return {result.case_id: result.outcome for result in results_in(suite.results)}
 
 
-def test_base_verdicts_are_asked_once_and_all_calls_are_foreseen_and_counted(
+def test_base_verdicts_are_asked_once_and_all_calls_are_foreseen(
     recorded: Probed,
 ) -> None:
     # 6 cases, 6 and 12 of probes; two judges on 1 and 1, three times each; and of a case that is
@@ -201,9 +201,7 @@ def test_a_base_case_without_a_right_verdict_passes_on_why_and_other_results_are
     assert len(changed) == 2
 
 
-def test_a_shard_merges_and_its_baseline_and_a_gate_know_the_cases(
-    pytester: pytest.Pytester, probed: Probed
-) -> None:
+def test_a_shard_merges_and_a_gate_knows_it(pytester: pytest.Pytester, probed: Probed) -> None:
     whole = outcomes(probed.probed)
     shutil.move("outputs", "shard")
     gate = [probed.probed.option, "--jrh-baseline=base.json"]
@@ -265,9 +263,7 @@ def write_asking(folder: Path, *tests: str, **more: Any) -> SuiteFiles:
     )
 
 
-def test_cases_that_models_make_are_foreseen_paid_once_and_replayed(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
+def test_cases_of_models_are_paid_once(pytester: pytest.Pytester, server: ModelServer) -> None:
     server.answer = answer
     suite = write_asking(pytester.path, SPECIFICITY, PRESSURE)
     cases = RUNS * 2
@@ -289,9 +285,7 @@ def test_cases_that_models_make_are_foreseen_paid_once_and_replayed(
     assert server.count() == calls
 
 
-def test_a_probe_by_text_has_its_own_name_and_marker(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
+def test_a_probe_by_text_has_its_own_marker(pytester: pytest.Pytester, server: ModelServer) -> None:
     server.answer = answer
     mine = {MINE: {"instruction": "Mend it.", "changes": "flip", "of": ["perturbation"]}}
     suite = write_asking(pytester.path, cases={"probes": mine})

@@ -162,9 +162,7 @@ def test_a_config_of_rands_runs_as_it_is(
     assert report["all_metrics"][test]["metrics"]["pass_rate"] == "100.00%"
 
 
-def test_all_nine_tests_and_one_of_ones_own_by_its_text_are_judged(
-    folder: Path, server: ModelServer
-) -> None:
+def test_all_nine_tests_and_one_of_ones_own_are_judged(folder: Path, server: ModelServer) -> None:
     prompts = folder / "prompts/synthetic_generation_prompts"
     prompts.mkdir(parents=True)
     texts = {"consistency_tests": {"in_verse": "Say the same in verse.", "label_flip": "Unused."}}
@@ -276,9 +274,7 @@ def test_a_cell_is_no_template_an_empty_one_is_said_and_another_rubric_another_q
         ),
     ],
 )
-def test_what_has_no_meaning_is_refused_with_the_reason(
-    folder: Path, key: str, value: object, message: str
-) -> None:
+def test_what_means_nothing_is_refused(folder: Path, key: str, value: object, message: str) -> None:
     tests = ["label_flip", "stochastic_stability"]
     changes = {"tests_to_run": tests, "tests_to_evaluate": [], key: value}
     config = Path(f"inputs/configs/{changed(folder, **changes)}.yml")

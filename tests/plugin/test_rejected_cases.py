@@ -43,9 +43,7 @@ def project(ran: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_merge_and_a_part_of_the_cases_leave_the_same_bytes(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merge_and_a_part_change_no_byte(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (project / FILE).read_bytes()
     assert len(before.splitlines()) == 2
     (project / "outputs").rename(project / "shard")
@@ -73,7 +71,7 @@ def label(project: Path, *, wrong: int = 0) -> None:
     (folder / "review/labels.jsonl").write_text(text, encoding="utf-8")
 
 
-def test_every_report_of_a_frozen_suite_holds_judge_and_verifier_against_people(
+def test_every_report_of_a_frozen_suite_holds_judges_against_people(
     project: Path,
 ) -> None:
     label(project, wrong=3)
@@ -98,7 +96,7 @@ def test_rejected_cases_that_cannot_be_read_stop_a_session_with_labels(project: 
     assert f"{FILE}:1: case_id: no made case: field required" in done.stderr + done.stdout
 
 
-def test_a_frozen_suite_is_labelled_without_recordings_rejected_cases_included(
+def test_a_frozen_suite_is_labelled_without_recordings_with_rejected_cases(
     project: Path,
 ) -> None:
     pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")

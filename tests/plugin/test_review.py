@@ -105,7 +105,7 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
     assert "Reviewed by people: 3 undecided.\n" in rest
 
 
-def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stays(
+def test_on_replay_the_verdict_is_there_before_people_decide(
     recorded: Recorded,
 ) -> None:
     """`--lf --jrh-review` is what a red session says to do next."""
@@ -305,7 +305,7 @@ def test_decided_cases_are_kept_as_people_left_them(frozen: Frozen, tmp_path: Pa
     assert any("edited in review" in bundle.read_text("utf-8") for bundle in bundles)
 
 
-def test_decisions_that_cannot_be_read_are_a_usage_error_with_file_and_line(
+def test_decisions_that_cannot_be_read_are_a_usage_error(
     pytester: pytest.Pytester,
 ) -> None:
     suite = write_suite(pytester.path, runs=1, tests=["agent_perturbation"])

@@ -164,7 +164,7 @@ def test_what_was_found_is_said(project: Path, tmp_path: Path, init: Init) -> No
     assert len(collected(project)) == 2 * 2
 
 
-def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards(
+def test_a_job_with_names_of_any_language_is_copied_with_its_rewards(
     tmp_path: Path,
 ) -> None:
     names = ["café__ab", "naïve task__cd"]
@@ -231,9 +231,7 @@ def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, init
 
 
 @pytest.mark.parametrize("changed", [*GATE, None])
-def test_a_second_suite_leaves_the_gate_as_it_is(
-    project: Path, log: Path, init: Init, changed: str | None
-) -> None:
+def test_two_suites_share_a_gate(project: Path, log: Path, init: Init, changed: str | None) -> None:
     init("first", "--log", log)
     written = {file: (project / file).read_text("utf-8") for file in GATE}
     if changed is not None:
@@ -342,9 +340,7 @@ def write_table(project: Path, shape: str) -> list[str]:
 
 
 @pytest.mark.parametrize("shape", ANSWERS)
-def test_a_table_of_answers_is_a_suite_and_says_what_was_taken_for_what(
-    project: Path, init: Init, shape: str
-) -> None:
+def test_a_table_of_answers_says_what_was_taken(project: Path, init: Init, shape: str) -> None:
     *_, sentences, labels = ANSWERS[shape]
     said = init(*write_table(project, shape))
     assert all(sentence in said for sentence in sentences)
@@ -387,9 +383,7 @@ OWN_PROMPT = (
     ],
     ids=["two braces", "single braces"],
 )
-def test_a_judge_prompt_that_exists_is_taken_over(
-    project: Path, init: Init, prompt: str, written: str
-) -> None:
+def test_a_judge_prompt_is_taken_over(project: Path, init: Init, prompt: str, written: str) -> None:
     (project / "own.md").write_text(prompt, encoding="utf-8")
     said = init(*write_table(project, "JSON lines, in words"), "--prompt=own.md", "--judge=model:m")
     assert (project / PROMPT).read_text("utf-8") == written
@@ -405,9 +399,7 @@ def test_a_judge_prompt_that_exists_is_taken_over(
             parse(answer, shape)
 
 
-def test_labels_of_a_file_and_of_nested_fields_are_read_as_options_say(
-    project: Path, init: Init
-) -> None:
+def test_labels_of_a_file_and_of_nested_fields_are_read(project: Path, init: Init) -> None:
     rows = [
         {"id": "a", "q": {"text": "Q?"}, "answer": "A.", "docs": ["b", "c"], "by": {"ok": 0}},
         {"id": "b", "q": {"text": "R?"}, "answer": "B.", "docs": ["d", "e"], "by": {"ok": 1}},

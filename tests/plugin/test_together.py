@@ -131,9 +131,7 @@ def judge(case):
 
 
 @pytest.mark.parametrize("version", ["", ", version: '1'"])
-def test_a_function_returns_a_mapping_and_its_requests_are_paid_once(
-    tmp_path: Path, version: str
-) -> None:
+def test_a_function_returns_a_mapping_and_is_paid_once(tmp_path: Path, version: str) -> None:
     write(tmp_path, f"{{python: judges.py:judge, together: true{version}}}")
     with ModelServer(lambda _request: "fine") as server:
         url = f"{server.base_url}/chat/completions"

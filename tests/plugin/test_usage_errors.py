@@ -153,9 +153,7 @@ def test_a_folder_that_nobody_may_look_into_is_a_usage_error(
     result.stderr.fnmatch_lines(["*inputs/cassettes/tiny*: cannot be opened: Permission denied"])
 
 
-def test_a_hook_that_gives_no_function_as_a_judge_is_a_usage_error(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
+def test_a_hook_without_a_judge_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
     pytester.makeconftest("def pytest_jrh_judge(config, suite): return 'a name'")
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

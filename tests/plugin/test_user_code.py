@@ -28,9 +28,7 @@ CLIENT = """
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_a_client_can_end_the_session_as_ctrl_c_does(
-    pytester: pytest.Pytester, workers: list[str]
-) -> None:
+def test_a_client_can_end_a_session(pytester: pytest.Pytester, workers: list[str]) -> None:
     pytester.makeconftest(CLIENT)
     suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
     done = run_pytest(pytester.path, suite.option, "--jrh-record-mode=once", *workers)
@@ -38,17 +36,13 @@ def test_a_client_can_end_the_session_as_ctrl_c_does(
     assert "INTERNALERROR" not in done.stdout + done.stderr
 
 
-def test_a_hook_that_fails_does_not_concern_a_replay(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
+def test_a_failing_hook_concerns_no_replay(pytester: pytest.Pytester, recorded: Recorded) -> None:
     pytester.makeconftest("def pytest_jrh_complete(config):\n    raise SystemExit(3)\n")
     replayed = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "run-1")
     replayed.assert_outcomes(passed=2, deselected=6)
 
 
-def test_waiting_for_a_case_is_not_its_items_time(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
+def test_waiting_for_a_case_is_no_items_time(judged: MakeJudged, pytester: pytest.Pytester) -> None:
     made = judged("import time\n\ndef judge(case):\n    time.sleep(2.5)\n    return 0\n")
     options = (RECORD, "-k", "positives and run-1", "--timeout=1.5")
     done = run_pytest(pytester.path, made.suite.option, *options)

@@ -100,9 +100,7 @@ def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
     ],
     ids=["constant", "no label", "one large cluster"],
 )
-def test_a_rate_is_within_its_interval_and_this_within_the_possible(
-    clusters: list[Case], of_one_run: int
-) -> None:
+def test_a_rate_is_within_its_interval(clusters: list[Case], of_one_run: int) -> None:
     rate = anchored_violations(*together(clusters, of_one_run)).estimate
     assert rate.value is not None
     assert rate.lower is not None

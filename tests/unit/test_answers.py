@@ -130,9 +130,7 @@ def test_rows_that_say_too_little_are_refused(
         ("id,epoch,question,answer", ["x,-3,q,a", "x,,q,b"], ["x e-3", "x"]),
     ],
 )
-def test_rows_are_named_by_an_id_or_by_a_digest(
-    tmp_path: Path, head: str, rows: list[str], ids: list[str]
-) -> None:
+def test_the_name_of_a_row(tmp_path: Path, head: str, rows: list[str], ids: list[str]) -> None:
     path = written(tmp_path / "rows.csv", "\n".join([head, *rows, ""]))
     source = source_of(path)
     runs = source.summaries()
@@ -180,9 +178,7 @@ def test_labels_of_the_table_itself_reach_no_judge(tmp_path: Path, is_link: bool
 
 
 @pytest.mark.parametrize("line", ["{0}", "{{{0}: 1, {0}: 2}}"])
-def test_a_line_that_cannot_be_read_shows_no_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
+def test_bad_lines_show_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     key = "sk-hush-0123456789abcdef"
     monkeypatch.setenv("SHOP_API_KEY", key)
     text = '{"id": 1, "question": "q", "answer": "r"}\n' + line.format(json.dumps(key))
@@ -191,9 +187,7 @@ def test_a_line_that_cannot_be_read_shows_no_key(
     assert key not in str(error.value)
 
 
-def test_a_small_file_does_not_become_a_large_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_small_file_is_a_large_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_MOST_CELLS", 2_000)
     names = [f"c{number}" for number in range(50)]
     csv_text = "\n".join([",".join(["id", "question", "answer", *names]), *["a,q,r"] * 50])

@@ -90,9 +90,7 @@ def said(folder: Path, environ: Mapping[str, str]) -> str | None:
     ],
     ids=["accepts a loss", "accepts none", "adds cases", "is new"],
 )
-def test_a_changed_baseline_is_said_in_the_checkouts_of_both(
-    origin: Path, before: str, now: str, accepts: str
-) -> None:
+def test_a_changed_baseline_is_said(origin: Path, before: str, now: str, accepts: str) -> None:
     made = pull_request(origin, before, now)
     folder = checkout(origin, made["merged"], "--depth=2")
     assert said(folder, GITHUB) == accepts

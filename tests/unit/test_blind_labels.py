@@ -75,9 +75,7 @@ def test_a_sample_goes_on_from_the_labelled_cases_when_others_come() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 6)), unique=True), st.text())
-def test_cases_of_a_rubric_come_together_and_those_of_a_run_apart(
-    kinds: list[tuple[str, int]], reviewer: str
-) -> None:
+def test_rubrics_come_together_and_runs_apart(kinds: list[tuple[str, int]], reviewer: str) -> None:
     """Each run is there twice for a rubric, as it is and edited."""
     cases = {f"{rubric}{run}{twin}": (rubric, str(run)) for rubric, run in kinds for twin in "xy"}
     ordered = in_order(cases, reviewer, cases.__getitem__)

@@ -101,9 +101,7 @@ def test_re_ask_says_what_was_wrong_and_where() -> None:
         ("stop", {}, "The prompt is the built-in one: give the stage a model with structured"),
     ],
 )
-def test_what_to_change_is_told_by_what_came(
-    finish_reason: str, changed: dict[str, Any], advice: str
-) -> None:
+def test_what_to_change_is_told(finish_reason: str, changed: dict[str, Any], advice: str) -> None:
     stage = replace(StageModel("judge", "openai/test"), **changed)
     error, _ = trouble(*[Answer("prose", finish_reason)] * 3, stage=stage)
     assert error.advice.startswith(advice)
@@ -178,9 +176,7 @@ def test_fingerprint_is_what_it_always_was() -> None:
         (False, CallRequest(JUDGE, QUESTION, judge_response((0, 1, 2)))),
     ],
 )
-def test_what_makes_the_answer_another_alone_makes_the_fingerprint_another(
-    is_same: bool, other: CallRequest
-) -> None:
+def test_what_changes_the_answer_changes_the_fingerprint(is_same: bool, other: CallRequest) -> None:
     assert (other.fingerprint == request().fingerprint) is is_same
 
 

@@ -51,9 +51,7 @@ def paths_of(spec: CaseSpec) -> list[str]:
         *((number, 87, AGENTHARM) for number in (None, 0, -1, 16, 17, 1000)),
     ],
 )
-def test_samples_are_those_that_rands_harness_picks(
-    number: int | None, seed: int, picked: list[str]
-) -> None:
+def test_samples_are_those_of_rand(number: int | None, seed: int, picked: list[str]) -> None:
     assert cases.sample(AGENTHARM, number, seed) == picked
 
 

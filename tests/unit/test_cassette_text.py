@@ -92,9 +92,7 @@ def answered(path: Path, *answers: str) -> Cassette:
 
 @settings(max_examples=60)
 @given(texts=st.lists(TEXT | TEXT.map(lambda text: f"{text}\r\n {text}\n"), min_size=1, max_size=3))
-def test_every_text_is_kept_to_the_character(
-    texts: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_every_text_is_kept(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     answered(path, *texts)
     assert bodies_of(path) == texts

@@ -215,9 +215,7 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
         ("word " * 20, None, "it is no word: name another column, --label COL"),
     ],
 )
-def test_no_advice_gives_a_wrong_value_where_it_is_copied(
-    cell: str, scale: tuple[int, int] | None, hint: str
-) -> None:
+def test_no_advice_gives_a_wrong_value(cell: str, scale: tuple[int, int] | None, hint: str) -> None:
     rows = [{"case": "a", "label": cell, "verdict": "1"}]
     with pytest.raises(InputError) as caught:
         check_table(rows, scale=scale)
@@ -260,9 +258,7 @@ def test_a_reader_that_has_read_enough_is_no_traceback(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 @pytest.mark.parametrize("name", ["Łódź", "事例", "\N{PILE OF POO}"])
-def test_what_a_stream_cannot_show_is_replaced(
-    monkeypatch: pytest.MonkeyPatch, encoding: str, name: str
-) -> None:
+def test_what_cannot_be_shown(monkeypatch: pytest.MonkeyPatch, encoding: str, name: str) -> None:
     path = written(f"case,label,verdict\n{name},1,0\nb,0,0\n")
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
@@ -372,9 +368,7 @@ PHOENIX = "id,input,label,score,explanation,annotator_kind\na,q,pass,1,x,{}\nb,q
         ("prompt,expected,judge\nq,1,1\n", (), "beside prompt, expected may be the answer"),
     ],
 )
-def test_what_may_be_the_judges_own_is_asked_for(
-    run: Run, text: str, options: tuple[str, ...], said: str
-) -> None:
+def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], said: str) -> None:
     code, printed = run(written(text), *options)
     assert (code, said in printed) == (4, True)
     [named] = re.findall(r"--label \w+", printed)
@@ -617,9 +611,7 @@ def _limit_of_the_csv_module() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("content", "options", "message"), BROKEN, ids=[message for _, _, message in BROKEN]
 )
-def test_a_broken_table_is_refused_with_its_line(
-    run: Run, content: str | bytes, options: str, message: str
-) -> None:
+def test_broken_tables_are_said(run: Run, content: str | bytes, options: str, message: str) -> None:
     Path("table.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     code, text = run("table.csv", *options.split())
     assert (code, message in text) == (4, True), text
@@ -672,9 +664,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
         ("id,verdict\na,pass\n", "id,annotator,label\na,,pass\na,ann,pass\n", WITHOUT_A_NAME),
     ],
 )
-def test_labels_that_do_not_fit_the_table_are_refused(
-    run: Run, table: str, labels: str, expected: str
-) -> None:
+def test_labels_that_do_not_fit_are_said(run: Run, table: str, labels: str, expected: str) -> None:
     code, text = run(written(table), f"--labels={written(labels, 'labels.csv')}")
     assert code == 4
     assert expected in text

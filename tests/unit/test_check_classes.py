@@ -180,9 +180,7 @@ THREE = ("violated", "satisfied", "n/a")
         ),
     ],
 )
-def test_a_judge_that_is_wrong_about_n_a_is_named(
-    judge: Callable[[str], str], said: str, doubt: str
-) -> None:
+def test_mistakes_about_n_a_are_named(judge: Callable[[str], str], said: str, doubt: str) -> None:
     pairs = [(label, judge(label), label) for label in THREE * 20]
     table = rows(pairs, "earlier")
     assert f"FAIL: the judge {said}" in headline(table, "earlier")

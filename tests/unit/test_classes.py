@@ -70,9 +70,7 @@ def has_code(text: str) -> bool:
         (OF_CLASSES, (HOSTILE, "tie", "lose", "n/a"), (HOSTILE, "tie", "lose", "n/a"), None),
     ],
 )
-def test_cases_are_made_for_each_other_answer(
-    rubric: Rubric, on_offer: Any, edited: Any, positive: Any
-) -> None:
+def test_cases_of_other_answers(rubric: Rubric, on_offer: Any, edited: Any, positive: Any) -> None:
     scale = rubric.scale
     assert scale.on_offer == on_offer
     assert PERTURBATION.targets(scale, ()) == edited

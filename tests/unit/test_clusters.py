@@ -56,9 +56,7 @@ NOTHING: dict[str, str | None] = dict.fromkeys(["a1", "a2", "b1", "c1", "d1", "e
         ("/at/deep~1er/x~0y", {"a1": "true"}),
     ],
 )
-def test_samples_with_the_same_value_are_one_cluster(
-    made: Path, key: str, found: dict[str, str]
-) -> None:
+def test_samples_of_one_value_are_one_cluster(made: Path, key: str, found: dict[str, str]) -> None:
     from inspect_ai.log import read_eval_log, write_eval_log
 
     as_json = made.with_suffix(".json")

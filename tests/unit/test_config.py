@@ -163,9 +163,7 @@ LIMITED = {"model": "v", "rate_limit": RATE.model_dump()}
         ({}, StageModel("planner", "openai/maker")),
     ],
 )
-def test_what_a_stage_takes_from_the_editor(
-    folder: Folder, sections: dict[str, Any], stage: StageModel
-) -> None:
+def test_what_the_editor_gives(folder: Folder, sections: dict[str, Any], stage: StageModel) -> None:
     data = {**minimal(), AGENT: {"editor": EDITOR, **sections}}
     assert folder.load(data).stages[stage.stage] == stage
 
@@ -333,9 +331,7 @@ def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) 
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_probe_that_asks_changes_cases_that_violate_their_rubric_and_needs_two_answers(
-    folder: Folder, name: str
-) -> None:
+def test_a_probe_that_asks_changes_violations(folder: Folder, name: str) -> None:
     data = with_tests("agent_perturbation", "agent_positives", name)
     assert folder.load(data).probes[name].of == ("agent_perturbation",)
     problem = folder.problem(with_tests("agent_positives", name))

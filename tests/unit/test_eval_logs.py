@@ -246,9 +246,7 @@ def test_a_part_that_unpacks_to_too_much_is_refused_unread(
 
 
 @pytest.mark.parametrize(("compression", "megabytes"), [(zipfile.ZIP_DEFLATED, 10), (93, 150)])
-def test_understated_size_unpacks_to_little(
-    log_copy: Path, compression: int, megabytes: int
-) -> None:
+def test_understated_size_gives_little(log_copy: Path, compression: int, megabytes: int) -> None:
     path = put(log_copy, "samples/zulu_epoch_1.json", spaces(200), compression)
     data = path.read_bytes()
     size = len(spaces(200)).to_bytes(4, "little")

@@ -72,9 +72,7 @@ def test_text_is_the_same_with_line_ends_of_another_system(tmp_path: Path, encod
     assert read_text(path, "judge.md") == "You judge.\n---user---\nŁódź\n"
 
 
-def test_a_wrong_folder_is_told_from_a_wrong_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_folder_is_no_wrong_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "logs" / "below").mkdir(parents=True)
     (tmp_path / "logs" / "a.csv").write_text("id\n", "utf-8")
     for folder, file, hint in (

@@ -222,7 +222,7 @@ def word_of(before: list[str], now: list[str], judge: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("judge", [{}, AGAIN], ids=["changed", "asked again"])
-def test_a_mistake_is_never_better_and_an_untouched_rubric_never_worse(
+def test_a_mistake_is_never_better_and_a_sound_rubric_never_worse(
     judge: dict[str, Any],
 ) -> None:
     rng = random.Random(5)

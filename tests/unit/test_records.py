@@ -163,7 +163,7 @@ def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
     assert case_digest(moved) == case_digest(rejected(case)) == case_digest(case)
 
 
-def test_a_case_is_taken_under_another_text_of_its_rubric_and_under_no_other_scale(
+def test_a_case_is_taken_under_another_text_and_under_no_other_scale(
     tmp_path: Path,
 ) -> None:
     spec = make_spec(target_score=2)
@@ -199,9 +199,7 @@ def test_spooled_case_is_on_disk_at_once_and_free_of_secrets(tmp_path: Path) -> 
     assert "0123456789" not in text
 
 
-def test_failed_write_takes_its_half_line_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = LineFile(tmp_path / "spool")
     a, b, c = (stored_line(make_case(make_spec(run)), NO_SECRETS) for run in "abc")
     spool.add(a)
@@ -229,7 +227,7 @@ def test_failed_write_takes_its_half_line_back(
     assert index.entries.keys() == names_of([make_spec("a")])
 
 
-def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_more(
+def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none(
     tmp_path: Path,
 ) -> None:
     target, specs = tmp_path / "out.jsonl", {run: make_spec(run) for run in "abcd"}
@@ -272,9 +270,7 @@ def test_other_suites_and_rands_own_lines_stay_byte_for_byte(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "broken", [b'{"case_id": "x", "run', b"[1, 2]", b"\xff\xfe", b"[" * 100_000]
 )
-def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(
-    tmp_path: Path, broken: bytes
-) -> None:
+def test_broken_line_is_an_error_and_nothing_is_overwritten(tmp_path: Path, broken: bytes) -> None:
     target, before = tmp_path / "out.jsonl", b'{"run_id": "1"}\n' + broken + b"\n"
     target.write_bytes(before)
     with pytest.raises(InputError, match=r"out\.jsonl:2: "):
@@ -340,9 +336,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
         ({"spending": None}, "spending: not a case result:"),
     ],
 )
-def test_a_line_that_is_no_result_is_named(
-    tmp_path: Path, values: dict[str, Any], words: str
-) -> None:
+def test_a_line_of_no_result_is_named(tmp_path: Path, values: dict[str, Any], words: str) -> None:
     lines = [line_data(RESULTS[1]), line_data(RESULTS[0]) | values]
     with pytest.raises(InputError) as refused:
         read_ledger(written(tmp_path / "r.jsonl", *lines))

@@ -105,9 +105,7 @@ def test_a_secret_of_several_lines_is_found_in_json_of_json() -> None:
     st.text("abcdefgh0123-_/+?~", min_size=16, max_size=40),
     st.binary(max_size=9),
 )
-def test_no_letter_of_base64_that_is_the_secrets_alone_is_left(
-    before: bytes, secret: str, after: bytes
-) -> None:
+def test_no_letter_of_a_secret_in_base64_is_left(before: bytes, secret: str, after: bytes) -> None:
     encoded = base64.b64encode(before + secret.encode() + after).decode()
     first, last = -(-8 * len(before) // 6), 8 * (len(before) + len(secret)) // 6
     assert encoded[first:last] not in Redactor((secret,)).text(encoded)

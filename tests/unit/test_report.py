@@ -132,9 +132,7 @@ class Told(Report):
         return f"{len(session.results)} verdicts\n"
 
 
-def test_a_report_in_the_table_is_written_where_it_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_in_the_table_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared, own = tmp_path / "shared.md", tmp_path / "own.md"
     shared.write_text("before\n")
     monkeypatch.setenv("TOLD_FILE", str(shared))

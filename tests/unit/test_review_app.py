@@ -77,7 +77,7 @@ def test_nothing_is_served_without_the_token_and_its_cookie_is_strict(page: Page
     assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.lower().split("; "))
 
 
-def test_a_foreign_host_or_origin_is_refused_even_with_the_token_and_a_change_without_one(
+def test_a_foreign_host_or_origin_is_refused_and_a_change_without_a_token(
     page: Page,
 ) -> None:
     port = page.server.port
@@ -107,9 +107,7 @@ def test_a_request_of_50_mb_is_refused_and_the_page_lives_on(page: Page) -> None
     "body",
     ['{"digest": "x", "expected": 0, "expected": 1}', "{", "[" * 100_000, '{"expected": NaN}'],
 )
-def test_a_request_that_says_a_thing_twice_or_nothing_changes_nothing(
-    page: Page, body: str
-) -> None:
+def test_a_request_that_says_things_twice_or_nothing_changes_nothing(page: Page, body: str) -> None:
     [row] = page.rows
     body = body.replace('"x"', f'"{row["digest"]}"')
     answer = page.client.post(f"/cases/{row['key']}/label", content=body)

@@ -65,9 +65,7 @@ def key_of(board: ReviewBoard) -> tuple[str, str]:
     return entry.key, entry.digest
 
 
-def test_an_edit_decides_a_rejection_keeps_it_and_what_is_undone_is_undecided(
-    tmp_path: Path, board: ReviewBoard
-) -> None:
+def test_an_edit_decides_and_what_is_undone_does_not(tmp_path: Path, board: ReviewBoard) -> None:
     key, digest = key_of(board)
     board.edit_turn(key, digest, 3, "I might refund it.")
     board.set_label(key, digest, 0)
@@ -89,9 +87,7 @@ def test_an_edit_decides_a_rejection_keeps_it_and_what_is_undone_is_undecided(
     assert len(DecisionStore([make_suite(tmp_path)]).decisions) == 0
 
 
-def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
-    tmp_path: Path, board: ReviewBoard
-) -> None:
+def test_a_decision_counts_for_the_edited_case_too(tmp_path: Path, board: ReviewBoard) -> None:
     key, digest = key_of(board)
     board.edit_turn(key, digest, 3, "I might refund it.")
     stored = as_reviewed(board, CASE)
@@ -152,18 +148,14 @@ def test_many_threads_lose_no_case_and_no_decision_of_any_test(tmp_path: Path) -
         assert decisions_path(test.output_dir).read_bytes().count(b"\n") == 20
 
 
-def test_a_disk_that_refuses_leaves_the_decision_as_it_was(
-    tmp_path: Path, board: ReviewBoard
-) -> None:
+def test_a_disk_that_refuses_leaves_decisions_alone(tmp_path: Path, board: ReviewBoard) -> None:
     (tmp_path / "cases").write_text("a file where the folder should be")
     with pytest.raises(OSError, match="cases"):
         board.decide(*key_of(board), "accepted")
     assert first(board).decision is None
 
 
-def test_a_case_that_the_verifier_rejected_is_shown_and_nothing_can_be_decided(
-    tmp_path: Path, board: ReviewBoard
-) -> None:
+def test_nothing_is_decided_about_a_rejected_case(tmp_path: Path, board: ReviewBoard) -> None:
     board.decide(*key_of(board), "accepted")
     again = board_in(tmp_path)
     again.add(replace(CASE, outcome=replace(CASE.outcome, no_case=Skip("not_confirmed"))))
@@ -201,7 +193,7 @@ def test_a_case_of_a_suite_on_the_page_waits_until_the_review_is_final(desk: Rev
     assert desk.board.progress().shown == 1
 
 
-def test_what_the_judges_of_a_panel_share_is_shown_once_and_other_suites_are_not(
+def test_what_a_panel_shares_is_shown_once_and_other_suites_are_not(
     desk: ReviewDesk,
 ) -> None:
     desk.announce([OTHER.spec])
@@ -219,7 +211,7 @@ def test_what_the_judges_of_a_panel_share_is_shown_once_and_other_suites_are_not
     assert (progress.total, progress.ended, progress.shown) == (2, 2, 1)
 
 
-def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
+def test_what_people_say_is_a_word_and_the_decision_about_this_version(
     desk: ReviewDesk,
 ) -> None:
     desk.awaits(CASE)
@@ -287,9 +279,7 @@ def test_the_last_decision_about_a_case_wins_also_after_a_restart(suite: Suite, 
 @pytest.mark.parametrize(
     "torn", [b'{"case_id": "x", "case_digest": "d", "action": "acc\xc3', b"\x00\x00"]
 )
-def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(
-    suite: Suite, path: Path, torn: bytes
-) -> None:
+def test_a_line_that_is_cut_off_loses_no_other(suite: Suite, path: Path, torn: bytes) -> None:
     DecisionStore([suite]).append(SPEC, decision())
     with path.open("ab") as file:
         file.write(torn)
@@ -345,9 +335,7 @@ def test_the_page_says_who_gave_a_label_and_why_a_turn_was_edited() -> None:
 
 
 @given(ANY_JSON, st.text())
-def test_json_is_the_same_value_and_nothing_that_reorders_or_erases_text_is_left(
-    value: object, text: str
-) -> None:
+def test_json_is_the_same_value_and_nothing_reorders_text(value: object, text: str) -> None:
     assert json.loads(indented_json(json.dumps(value))) == value
     shown = visible(f"{text}\x1b[2K\u202e\x00")
     assert not set(shown) & set("\x1b\x00\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200f\ufeff")
@@ -364,9 +352,7 @@ def planner_of(suite: Suite) -> AgentTemplate:
     return next(template for template in agent_templates([suite]) if template.stage == "planner")
 
 
-def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
-    tmp_path: Path, suite: Suite
-) -> None:
+def test_a_saved_override_is_what_the_next_run_plans_with(tmp_path: Path, suite: Suite) -> None:
     planner_of(suite).save(PLANNER)
     saved = planner_of(suite).values()
     assert (saved["overridden"], saved["text"]) == (True, PLANNER)
@@ -400,7 +386,7 @@ def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
     assert planner.values()["text"] == PLANNER
 
 
-def test_line_ends_of_browsers_do_not_reach_the_file_and_what_is_broken_there_is_shown(
+def test_line_ends_of_browsers_do_not_reach_the_file_and_breaks_show(
     suite: Suite,
 ) -> None:
     planner_of(suite).save(PLANNER.rstrip().replace("\n", "\r\n"))

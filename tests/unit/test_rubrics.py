@@ -176,9 +176,7 @@ def test_whatever_json_holds_is_read_or_refused(
     raw=st.binary(max_size=60)
     | st.text(alphabet="[]{}:,-&*?!|>#\t\n 'a1\"", max_size=60).map(str.encode)
 )
-def test_any_bytes_are_refused_without_a_traceback(
-    tmp_path_factory: pytest.TempPathFactory, raw: bytes
-) -> None:
+def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     for name in ("any.yml", "any.json"):
         path = tmp_path_factory.getbasetemp() / name
         path.write_bytes(raw)
@@ -276,9 +274,7 @@ CLASSES = classed((("tie", "both are as good"), ("First", "the first is better")
     ("scale", "target"),
     [(BINARY, None), (numbered(1, 3), 2), (named("harmful", "harmless"), None), (CLASSES, None)],
 )
-def test_a_line_reads_back_its_answers_and_whether_n_a_is_one(
-    scale: Scale, target: int | None
-) -> None:
+def test_a_line_reads_back_its_answers_with_n_a(scale: Scale, target: int | None) -> None:
     assert scale_of_line(scale.line, target).kind == scale.kind
     assert (scale_of_line("", None), scale_of_line("", 0)) == (BINARY, ORDINAL)
     more = with_not_applicable(scale, "the run has no such occasion")

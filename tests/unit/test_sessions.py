@@ -185,9 +185,7 @@ ORDERS: dict[str, tuple[list[Any], list[str]]] = {
 
 
 @pytest.mark.parametrize(("lines", "turns"), ORDERS.values(), ids=ORDERS)
-def test_what_else_a_session_has_is_read_in_its_order(
-    tmp_path: Path, lines: list[Any], turns: list[str]
-) -> None:
+def test_a_session_is_read_in_its_order(tmp_path: Path, lines: list[Any], turns: list[str]) -> None:
     source = written(tmp_path / "s.jsonl", lines)
     assert [text.partition(" | ")[2] for text in said(source)] == turns
 
@@ -330,9 +328,7 @@ FIRST, ANSWER = line("u1", None, "Hi."), line("a1", "u1", "Hello.")
         ([SESSION, compacted(7)], "has 7 as its content; must be text"),
     ],
 )
-def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
-    tmp_path: Path, lines: list[Any], problem: str
-) -> None:
+def test_a_mistake_in_a_session_is_named(tmp_path: Path, lines: list[Any], problem: str) -> None:
     assert f"s.jsonl:2: {problem}" in refusal(written(tmp_path / "s.jsonl", lines))
 
 
@@ -344,9 +340,7 @@ def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
         ({"type": "item_reference", "id": "x"}, ": refers to an item that is not in the log"),
     ],
 )
-def test_a_mistake_in_an_item_is_named_with_its_place(
-    tmp_path: Path, item: Any, problem: str
-) -> None:
+def test_a_mistake_in_an_item_has_its_place(tmp_path: Path, item: Any, problem: str) -> None:
     listed = refusal(written(tmp_path / "run.json", [CALL, item]))
     assert f"[1]{problem}" in listed
     rows = [{"input": "Hi.", "output": [CALL]}, {"input": "Hi.", "output": [CALL, item]}]
@@ -366,9 +360,7 @@ def test_a_mistake_in_an_item_is_named_with_its_place(
         ({}, "input: is not here, so that a judge would read an answer without"),
     ],
 )
-def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
-    tmp_path: Path, row: dict[str, Any], problem: str
-) -> None:
+def test_the_end_is_not_taken_for_all(tmp_path: Path, row: dict[str, Any], problem: str) -> None:
     row = row if "request" in row else {"output": [CALL], **row}
     assert f":1: {problem}" in refusal(written(tmp_path / "rows.jsonl", [row]))
 
@@ -451,7 +443,7 @@ def test_a_broken_trajectory_is_refused_with_its_place(
     assert complaint in refusal(path)
 
 
-def test_a_file_that_is_half_written_is_named_and_one_of_a_gigabyte_refused_unread(
+def test_a_half_written_file_is_named_and_one_of_a_gigabyte_refused(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "s.jsonl"
@@ -518,9 +510,7 @@ def test_a_trial_that_has_no_result_yet_or_steps_that_are_named_gives_runs(tmp_p
         ("agent/trajectory.json", "", "agent/trajectory.json: is empty"),
     ],
 )
-def test_a_trial_that_is_broken_is_refused_with_its_file(
-    tmp_path: Path, file: str, text: str, complaint: str
-) -> None:
+def test_a_broken_trial_is_refused(tmp_path: Path, file: str, text: str, complaint: str) -> None:
     job = job_of(tmp_path)
     (job / "refund__1" / file).write_text(text)
     assert complaint in refusal(job / "refund__1")

@@ -103,9 +103,7 @@ MISSING = "it is missing."
         ([said(0), said(1, 7), said(3)], [0, "reasoning: must be a text (got '7').", 3]),
     ],
 )
-def test_what_is_wrong_under_one_rubric_leaves_the_others(
-    answer: list[Any], wanted: list[int | str]
-) -> None:
+def test_a_mistake_of_one_rubric_leaves_others(answer: list[Any], wanted: list[int | str]) -> None:
     by_id = dict(zip((rubric.id for rubric in RUBRICS), answer, strict=True))
     assert verdicts(by_id) == wanted
     others = {f"<b>{number}</b>": said(0) for number in range(10_000)}
@@ -143,9 +141,7 @@ def test_the_schema_has_each_rubric_without_a_reference_or_a_default() -> None:
         ({}, "{}"),
     ],
 )
-def test_a_function_gives_verdicts_on_rubrics_of_the_suite_alone(
-    value: Mapping[object, object], wanted: str
-) -> None:
+def test_a_function_judges_known_rubrics_only(value: Mapping[object, object], wanted: str) -> None:
     judge = together(PythonJudge(SETTINGS, "", "judges.py:judge", lambda _case: value))
     assert isinstance(judge, TogetherPython)
     rubrics = tuple(JudgedRubric(rubric.id, rubric.instructions) for rubric in RUBRICS)
@@ -273,9 +269,7 @@ def test_the_verifier_is_asked_the_same_whatever_the_goal() -> None:
     ("verdict", "score"),
     [('"pass"', "1"), ('"MAYBE"', "1"), ("true", "1"), ('"PASS"', "3"), ('"PASS"', '"1"')],
 )
-def test_anything_but_pass_and_fail_or_a_score_of_the_scale_is_no_verdict(
-    verdict: str, score: str
-) -> None:
+def test_all_but_pass_fail_or_a_score_of_the_scale_is_no_verdict(verdict: str, score: str) -> None:
     answer = f'{{"verdict": {verdict}, "rationale": "r", "score": {score}}}'
     with pytest.raises(Unscored) as caught:
         verified(make_complete(ScriptedExchange([answer] * 3)), Goal("fail", 1))

@@ -291,9 +291,7 @@ def only_on(rubric: str, answer: Answer) -> Answer:
         (coin(3), "tone: worth little: kappa "),
     ],
 )
-def test_a_judge_that_is_worth_nothing_on_one_rubric_of_three_is_named(
-    answer: Answer, said: str
-) -> None:
+def test_a_judge_worth_nothing_on_one_rubric_of_three_is_named(answer: Answer, said: str) -> None:
     found = warnings_of(judged(only_on("tone", answer), runs=24, rubrics=THREE))
     assert found[-1].startswith(said)
     assert not any(rubric in line for rubric in THREE[:2] for line in found)
@@ -447,9 +445,7 @@ def natural_suite(folder: Path, judges_unlabelled: bool, **changes: Any) -> Suit
 
 
 @pytest.mark.parametrize("sample_num", [None, 5])
-def test_labelled_cases_are_the_same_beside_those_without_a_label(
-    tmp_path: Path, sample_num: int | None
-) -> None:
+def test_labelled_cases_are_the_same_beside_others(tmp_path: Path, sample_num: int | None) -> None:
     runs = [RunSummary(f"run-{number}", 1) for number in range(40)]
     label = Label((1,), "people")
     labels = {(RUBRIC.id, run.run_id, 1): label for run in runs[::2]}

@@ -210,7 +210,7 @@ def test_a_merge_and_a_table_have_colours_on_a_terminal(
     assert capsys.readouterr().out.startswith("FAIL  ")
 
 
-def test_what_a_stream_cannot_show_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
     monkeypatch.setattr(sys, "stdout", stream)
     replace_what_cannot_be_shown()

@@ -76,9 +76,7 @@ def test_json_in_a_prompt_file_stands_for_itself(source: str, rendered: str) -> 
         ("{{ rubric }}\n{% if summary %}", 2, "not a jinja template: Unexpected end of tem", ""),
     ],
 )
-def test_a_mistake_is_reported_at_its_line_with_a_way_out(
-    source: str, line: int, message: str, hint: str
-) -> None:
+def test_a_mistake_is_reported_at_its_line(source: str, line: int, message: str, hint: str) -> None:
     with pytest.raises(InputError) as caught:
         parse(source)
     (problem,) = caught.value.problems

@@ -548,9 +548,7 @@ KEPT = ("type", "source", "source_type", "dataType", "kind", "pass")
 
 
 @pytest.mark.parametrize("tool", FILES)
-def test_no_text_of_a_file_reaches_the_terminal_as_more_than_text(
-    capsys: pytest.CaptureFixture[str], tool: str
-) -> None:
+def test_no_text_is_more_than_text(capsys: pytest.CaptureFixture[str], tool: str) -> None:
     evil = "\x1b]0;x\x07\n::error::x\u202e" + "long " * 200
 
     def worse(name: str, inner: Any) -> Any:
@@ -678,9 +676,7 @@ def test_errors_on_a_scale_are_weighted() -> None:
         (("c0,1,30", "c1,0,20"), "2 labels stand for 50 cases, and t.csv has 40"),
     ],
 )
-def test_weights_that_cannot_be_are_refused_with_their_line(
-    rows: tuple[str, ...], said: str
-) -> None:
+def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) -> None:
     write_table(40)
     write("labels.csv", "id,label,weight", *rows)
     with pytest.raises(InputError, match=said):

@@ -95,9 +95,7 @@ def messages_of(source: Source, span: Span | str) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_trace_has_the_messages_that_were_sent(
-    recording: Recording, way: str, suffix: str
-) -> None:
+def test_a_trace_has_the_messages_as_sent(recording: Recording, way: str, suffix: str) -> None:
     agents = [recording.agent(chat, way, **{"gen_ai.conversation.id": "c"}) for chat in CHATS]
     # The agents are at work at one time.
     traces, *_ = zip_longest(*agents)

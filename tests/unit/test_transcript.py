@@ -176,9 +176,7 @@ ANSWERED, WHICH = turn("assistant", "42"), "[1] assistant\n  Which?"
         ),
     ],
 )
-def test_the_parts_of_an_answer_have_titles(
-    messages: list[Message], parts: list[tuple[str, str]]
-) -> None:
+def test_parts_have_titles(messages: list[Message], parts: list[tuple[str, str]]) -> None:
     named = with_part_ids(messages)
     assert titled_parts(named) == parts
     assert answer_parts(named) == answer_parts(messages)

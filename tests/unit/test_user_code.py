@@ -116,9 +116,7 @@ def test_an_interrupt_of_a_client_ends_every_wait_at_once(bench: Bench) -> None:
     engine.stop()
 
 
-def test_a_replay_runs_some_cases_ahead_of_those_that_are_waited_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replay_runs_some_cases_ahead(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_jrh.engine.runner._TOGETHER", 3)
     engine = started(bench, "none")
     done = []
