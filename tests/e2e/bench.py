@@ -205,9 +205,7 @@ def exactly(calls: dict[str, int]) -> dict[str, Bounds]:
 
 def cassette_files(folder: Path) -> dict[str, bytes]:
     """The cassettes under a folder: path and bytes; nothing else may be there but the locks."""
-    files = [
-        path for path in sorted(folder.rglob("*")) if path.is_file() and ".locks" not in path.parts
-    ]
+    files = [path for path in folder.rglob("*") if path.is_file() and ".locks" not in path.parts]
     assert [path.suffix for path in files] == [".yaml"] * len(files)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

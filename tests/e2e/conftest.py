@@ -55,9 +55,7 @@ def make_bench(tmp_path: Path) -> MakeBench:
 
     def make(**suite: Any) -> Bench:
         defaults: dict[str, Any] = {"runs": 1, "tests": ["agent_perturbation"]}
-        return Bench(
-            write_suite(tmp_path / "suite", **{**defaults, **suite}), tmp_path / "cassettes"
-        )
+        return Bench(write_suite(tmp_path / "suite", **{**defaults, **suite}), tmp_path / "taped")
 
     return make
 

@@ -52,9 +52,7 @@ def test_a_change_makes_each_affected_case_unrecorded_and_shows_itself(
 
     def configure(keys: dict[str, Any]) -> None:
         section = {stage: keys}
-        bench.configure(
-            section if stage == "judge" else {"test_agent_perturbation_config": section}
-        )
+        bench.configure(section if stage == "judge" else {AGENT: section})
 
     configure(before)
     assert bench.run().outcomes == [("agree", 1)]
@@ -152,9 +150,7 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, server: Mod
     unchanged = recorded.items() <= cassette_files(bench.cassettes).items()
     assert unchanged, "no old recording changes"
     assert all(after[spec] == case for spec, case in before.items()), "no old case changes"
-    numbers = {
-        int(number) for request in asked for number in re.findall(r"order 100(\d)", request.text)
-    }
+    numbers = {int(n) for request in asked for n in re.findall(r"order 100(\d)", request.text)}
     # A probe of one run may draw another case than before.
     assert numbers - {1, 2, 3} == {4, 5, 6, 7}
     bounds = plan.to_make.values()

@@ -43,9 +43,7 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with the files that the examples name."""
     (tmp_path / "logs").mkdir()
     shutil.copyfile(built_log([run(1), run(2)]), tmp_path / "logs" / "my_runs.eval")
-    shutil.copyfile(
-        ROOT / "examples" / "strong_judges" / "llmbar-gpt4.csv", tmp_path / "verdicts.csv"
-    )
+    shutil.copyfile(ROOT / "examples/strong_judges/llmbar-gpt4.csv", tmp_path / "verdicts.csv")
     (tmp_path / "rubrics.yml").write_text(
         "- id: kind\n  instructions: The assistant is kind.\n"
         "- id: brief\n  instructions: The assistant is brief.\n",

@@ -68,9 +68,8 @@ def spoil(path: Path) -> Path:
 
     def change(members: dict[str, bytes]) -> None:
         for name, data in members.items():
-            members[name] = data.replace(SURROGATE.encode(), rb"\ud800").replace(
-                NUL.encode(), rb"\u0000"
-            )
+            paired = data.replace(SURROGATE.encode(), rb"\ud800")
+            members[name] = paired.replace(NUL.encode(), rb"\u0000")
 
     return logs.rewrite(path, change)
 

@@ -362,9 +362,7 @@ def judge(case):
 
 
 def replays_without_a_key(name: str) -> str:
-    return (
-        f"On replay nothing is sent, so any value will do; in the workflow's `env`: {name}: replay"
-    )
+    return f"nothing is sent, so any value will do; in the workflow's `env`: {name}: replay"
 
 
 def test_a_client_made_at_import_replays_with_any_key_and_the_error_says_so(
@@ -502,9 +500,8 @@ def judge(case):
 @pytest.mark.parametrize("way", AT_IMPORT)
 def test_a_module_that_asks_when_imported_is_refused_on_replay(bench: OwnCode, way: str) -> None:
     with pytest.raises(InputError) as refused:
-        bench.judge_by(
-            IMPORTED.format(url=bench.service.url, way=AT_IMPORT[way].replace("\n", "\n    "))
-        )
+        code = AT_IMPORT[way].replace("\n", "\n    ")
+        bench.judge_by(IMPORTED.format(url=bench.service.url, way=code))
     assert not bench.service.asked
     reached = "judge.example:80" if way == "by a name" else f"127.0.0.1:{bench.service.port}"
     words = " ".join(str(refused.value).split())

@@ -17,9 +17,7 @@ from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
 from tests.support.ledgers import case_lines
 
 SCALE = "inputs/configs/scale.yml"
-NAMES = [
-    f"::{test}run-{number}[e1]" for test in (PERTURBATION, POSITIVES) for number in (1, 2, 3, 4)
-]
+NAMES = [f"::{test}run-{n}[e1]" for test in (PERTURBATION, POSITIVES) for n in (1, 2, 3, 4)]
 BINARY = [f"{TINY}{name}" for name in NAMES]
 ORDINAL = [
     *(f"{SCALE}::{PERTURBATION}run-1[e1-score_{score}]" for score in (0, 1, 2)),
@@ -94,21 +92,19 @@ def test_pytest_is_given_the_suites_that_are_wanted(
 ) -> None:
     (pytester.path / "typed.txt").write_text(f"--jrh-config={SCALE}\ntests\n", encoding="utf-8")
     config = pytester.parseconfigure(*shlex.split(line))
-    assert [
-        argument.removeprefix(f"{pytester.path}/") for argument in config.args
-    ] == wanted.split()
+    assert [each.removeprefix(f"{pytester.path}/") for each in config.args] == wanted.split()
 
 
-def test_suites_are_discovered_by_their_suffix_beside_all_else_of_the_project(
+def test_suites_are_found_by_their_suffix_beside_all_else_of_the_project(
     pytester: pytest.Pytester, mixed: Recorded
 ) -> None:
     for name in ("orders.jrh.yml", "more.jrh.yaml"):
         shutil.copy(mixed.tiny.config, f"tests/{name}")
     Path("settings.yml").write_text("colour: blue\n", encoding="utf-8")
-    discovered = [
+    found = [
         f"tests/{file}{name}" for file in ("more.jrh.yaml", "orders.jrh.yml") for name in NAMES
     ]
-    assert sorted(collected(pytester, ".")) == sorted([*BINARY, *discovered, PACKAGED, UNIT])
+    assert sorted(collected(pytester, ".")) == sorted([*BINARY, *found, PACKAGED, UNIT])
 
 
 def test_editors_run_single_tests_by_the_docs(pytester: pytest.Pytester, mixed: Recorded) -> None:

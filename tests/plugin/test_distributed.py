@@ -19,9 +19,7 @@ from tests.support.model_server import ModelServer
 from tests.support.suites import write_suite
 
 PLANNER = {"model": "openai/gpt-4.1-mini", "temperature": 0.5}
-REFUSED = (
-    b'{"error": {"message": "Unsupported value: temperature", "type": "invalid_request_error"}}'
-)
+REFUSED = b'{"error":{"message":"Unsupported value: temperature","type":"invalid_request_error"}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Sessions:
     return Sessions(recorded, asked, server.peak_in_flight, replays, files)
 
 
-def test_workers_ask_nothing_twice_but_what_failed_and_notify_once(
-    sessions: Sessions,
-) -> None:
+def test_workers_ask_nothing_twice_but_what_failed_and_notify_once(sessions: Sessions) -> None:
     assert sessions.recorded.code == pytest.ExitCode.OK, sessions.recorded.stdout
     assert [times for times in sessions.asked.values() if times > 1] == [2]
     # What litellm warns of is listed, too.

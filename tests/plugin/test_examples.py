@@ -177,9 +177,7 @@ def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_t
     assert any("  0 calls, " in line for line in done.lines)
 
 
-def test_a_kinder_prompt_fails_and_all_reports_say_whose_the_labels_are(
-    tmp_path: Path,
-) -> None:
+def test_a_kinder_prompt_fails_and_all_reports_say_whose_the_labels_are(tmp_path: Path) -> None:
     shutil.copytree(ROOT / ANSWERS, tmp_path / ANSWERS)
     reports = [tmp_path / f"report.{form}" for form in ("html", "md", "json")]
     done = run_pytest(

@@ -80,11 +80,9 @@ def test_the_documents_say_what_init_prints(tmp_path: Path) -> None:
     shutil.copyfile(built_log([run(1), run(2)]), folder / "logs" / "my_runs.eval")
     done = shell(folder, f"git init -q -b main .\n{INIT}")
     assert (done.returncode, done.stderr) == (0, "")
-    printed = printed_steps(done.stdout)
+    shown = printed_steps(done.stdout)
     # The key is in the environment, and the next version of the judge comes after the commit.
-    steps = [
-        step for step in printed if step != "export OPENAI_API_KEY=..." and REJUDGE not in step
-    ]
+    steps = [step for step in shown if step != "export OPENAI_API_KEY=..." and REJUDGE not in step]
     assert documented_steps() == [INIT, *steps]
     # The README has the shortest way to a red gate, with the text of the rubric in its command.
     assert readme_steps()[0].startswith(f"{INIT} --rubric ")

@@ -101,9 +101,7 @@ def test_a_mistake_is_red_and_the_comment_says_that_nothing_was_tested(
     assert ran.code == 4
     assert message in ran.printed
     comment(shell)
-    assert comments(shell)[0].endswith(
-        f"**The judge was not tested:** [the run]({RUN}) says why.\n"
-    )
+    assert comments(shell)[0].endswith(f"The judge was not tested:** [the run]({RUN}) says why.\n")
 
 
 def test_what_is_installed_is_named(shell: Shell) -> None:

@@ -229,10 +229,7 @@ judges:
     ("kinds", "labels"),
     [
         ("[positives, perturbation]", "{metadata: truth/bad, map: {no: 0, yes: 1}}"),
-        (
-            "[labels, positives]",
-            "[{path: labels.csv}, {metadata: more, map: {no: 0, yes: 1}}]",
-        ),
+        ("[labels, positives]", "[{path: labels.csv}, {metadata: more, map: {no: 0, yes: 1}}]"),
     ],
     ids=["of a field, not cases themselves", "of a file and a field"],
 )

@@ -86,9 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All suites with their baseline, which stand as they are now."""
     folder = tmp_path_factory.mktemp("suites")
     runs = [
-        conversation(
-            f"run-{run}", f"Where is order run-{run} of mine?", f"Order run-{run} is late."
-        )
+        conversation(f"run-{run}", f"Where is order run-{run} now?", f"Order run-{run} is late.")
         for run in range(RUNS)
     ]
     write_files(folder, {"runs.jsonl": "".join(runs), "conftest.py": CONFTEST})

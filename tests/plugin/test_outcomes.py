@@ -48,9 +48,7 @@ def test_each_outcome_is_pytests_own(session: Session) -> None:
     assert f"As planned: {HEADLINE}" in short
     why = "No verdict (unrecorded): the judge's call is not recorded."
     assert any(line.startswith(why) for line in short)
-    session.has_lines(
-        "SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *the assistant said nothing*"
-    )
+    session.has_lines("SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *assistant said nothing*")
     assert "Traceback" not in session.done.stdout
     assert "plugin/collect.py" not in session.done.stdout
 

@@ -41,17 +41,15 @@ def write_probed(
     *,
     number: int = 3,
     tests: Sequence[str] = ("agent_perturbation", PROBE),
-    probes: Mapping[str, Any] | None = None,
-    evaluation: Mapping[str, Any] | None = None,
+    probes: Mapping[str, Any] = {},
+    evaluation: Mapping[str, Any] = {},
     **more: Any,
 ) -> SuiteFiles:
     """Write the suite; `probes` and `evaluation` go into its config."""
     overrides = {
         "admin": {
-            "perturbation_config": {
-                "probes": {PROBE: {"variants": ["json_layout"]}, **(probes or {})}
-            },
-            "evaluation_config": dict(evaluation or {}),
+            "perturbation_config": {"probes": {PROBE: {"variants": ["json_layout"]}, **probes}},
+            "evaluation_config": dict(evaluation),
         },
         **more.pop("overrides", {}),
     }
@@ -114,10 +112,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Probed:
         probes={INJECTION: {"variants": ["fake_verdict-tool_result", "threat-tool_result"]}},
         overrides={"test_agent_perturbation_config": {"output": {"dir": MADE}}},
     )
-    of_panel = {"judges": judges("strict", "kind one"), "repeats": 3}
-    panel = write_probed(
-        folder, number=1, tests=(PROBE, violated), evaluation=of_panel, name="panel"
-    )
+    twice = {"judges": judges("strict", "kind one"), "repeats": 3}
+    panel = write_probed(folder, number=1, tests=(PROBE, violated), evaluation=twice, name="panel")
     three = {"repeats": 3}
     alone = write_probed(folder, number=1, tests=(violated, PROBE), evaluation=three, name="alone")
     options = [suite.option for suite in (probed, panel, alone)]
@@ -240,10 +236,8 @@ def answer(request: Request) -> Answer:
         added = CLAIM if "argues that it kept the rubric" in request.text else ""
         if "Mend it" in request.text:
             added, turns = "", [(index, "I have mended it.") for index, _ in turns]
-        written = [
-            {"message_index": int(at), "new_content": f"{text} {added}"} for at, text in turns
-        ]
-        return {**given, "new_content": f"{given.get('new_content')} {violated}", "turns": written}
+        made = [{"message_index": int(at), "new_content": f"{text} {added}"} for at, text in turns]
+        return {**given, "new_content": f"{given.get('new_content')} {violated}", "turns": made}
     if request.stage == "verifier":
         return {**given, "verdict": "FAIL" if violated in request.text else "PASS"}
     if request.stage == "judge":

@@ -120,12 +120,7 @@ def test_rows_are_those_that_pandas_draws_by_seed_8234() -> None:
     [
         ("config_binary_harmbench", "label_flip", ["564", "446"], [1, 0]),
         ("default_config", "label_flip", ["564", "446", "405", "493", "11"], [1, 0, 1, 1, 1]),
-        (
-            "config_persuade",
-            "synthetic_ordinal",
-            ["AAATRP14318000363752"] * 6,
-            [1, 2, 3, 4, 5, 6],
-        ),
+        ("config_persuade", "synthetic_ordinal", ["AAATRP14318000363752"] * 6, [1, 2, 3, 4, 5, 6]),
     ],
 )
 def test_a_config_of_rands_runs_as_it_is(

@@ -60,9 +60,8 @@ def project(pytester: pytest.Pytester) -> Path:
 
 
 def files(folder: Path) -> list[str]:
-    return sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    )
+    paths = filter(Path.is_file, folder.rglob("*"))
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def init(project: Path, capsys: pytest.CaptureFixture[str]) -> Init:
 
 
 def read_yaml(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml.safe_load(path.read_text("utf-8"))
 
 
 def test_a_suite_is_written_and_can_be_used_at_once(project: Path, log: Path, init: Init) -> None:
@@ -110,15 +109,14 @@ def test_files_fit_the_schemas_that_they_point_to_and_the_judge_asks_what_the_bu
     for name, schema in ((CONFIG, config_schema()), (RUBRICS, rubrics_schema())):
         path = project / name
         jsonschema.Draft7Validator(schema).validate(read_yaml(path))
-        head = path.read_text(encoding="utf-8").splitlines()[0]
+        head = path.read_text("utf-8").splitlines()[0]
         pointer = head.removeprefix("# yaml-language-server: $schema=")
         assert read_yaml(path.parent / pointer) == schema
     own = only_judge(project).template
     assert own.origin == str(project / PROMPT)
     built_in = load_template("judge", mode=mode, objective="fail")
-    values = {
-        name: 2 if name.endswith("_score") else f"the {name}" for name in STAGES["judge"].variables
-    }
+    names = STAGES["judge"].variables
+    values = {name: 2 if name.endswith("_score") else f"the {name}" for name in names}
     assert messages(own, values) == messages(built_in, values)
 
 
@@ -142,7 +140,7 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
         for trial in (0, 1)
     ]
     path = tmp_path / "results.json"
-    path.write_text(json.dumps(values), encoding="utf-8")
+    path.write_text(json.dumps(values), "utf-8")
     said = init("first", "--log", path)
     assert (
         'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster at '
@@ -156,7 +154,7 @@ def test_what_was_found_is_said(project: Path, tmp_path: Path, init: Init) -> No
     folder = tmp_path / "logs"
     folder.mkdir()
     session = [*as_claude_code("one", TURNS), {"type": "tag", "sessionId": "one"}]
-    (folder / "one.jsonl").write_text(as_text(session), encoding="utf-8")
+    (folder / "one.jsonl").write_text(as_text(session), "utf-8")
     (folder / "atif.json").write_text(json.dumps(trajectory(*HELLO)), encoding="utf-8")
     said = init("first", "--log", folder)
     assert "Its form: ATIF trajectory, Claude Code session." in said
@@ -269,7 +267,7 @@ UNUSABLE: list[tuple[list[str], str]] = [
 def test_what_cannot_be_used_is_refused_before_anything_is_written(
     project: Path, log: Path, init: Init, arguments: list[str], message: str
 ) -> None:
-    (project / "given.csv").write_text("run\n1\n", encoding="utf-8")
+    (project / "given.csv").write_text("run\n1\n", "utf-8")
     (project / "text.eval").write_bytes(b"not a log")
     (project / "cut.eval").write_bytes(b"PK\x03\x04 cut off")
     before = files(project)
@@ -289,7 +287,7 @@ def test_schemas_can_be_written_anew(project: Path, capsys: pytest.CaptureFixtur
 
 def test_a_suite_begins_with_a_scorer_of_inspect(project: Path, log: Path, init: Init) -> None:
     (project / "own").mkdir()
-    (project / "own/judges.py").write_text(SCORER, encoding="utf-8")
+    (project / "own/judges.py").write_text(SCORER, "utf-8")
     said = init("first", "--log", log, "--judge", "inspect_scorer:own/judges.py@graded")
     assert "git add .gitignore .github own/judges.py inputs" in said
     assert not (project / "inputs/prompts").exists()
@@ -335,7 +333,7 @@ WORDS_OF_RUNS = re.compile(r"\b(runs?|agents?|transcripts?|planner|acts?)\b", re
 def write_table(project: Path, shape: str) -> list[str]:
     """A table, and the command that begins a suite on it."""
     name, text, options, *_ = ANSWERS[shape]
-    (project / name).write_text(text, encoding="utf-8")
+    (project / name).write_text(text, "utf-8")
     return ["first", f"--log={name}", "--rubric=kind: Be kind.", *options]
 
 
@@ -362,9 +360,7 @@ def test_made_cases_of_answers_are_begun_without_labels(project: Path, init: Ini
     assert collected(project)[0].endswith("perturbation::borne_out::c1 None")
 
 
-OWN_PROMPT = (
-    "Does it keep to: {{criteria}}?\n\n{{ input }}\n{{vars.outputs}}\n\nEnd with FINE or RUDE."
-)
+OWN_PROMPT = "Does it keep {{criteria}}?\n\n{{ input }}\n{{vars.outputs}}\n\nEnd with FINE or RUDE."
 
 
 @pytest.mark.parametrize(
@@ -384,7 +380,7 @@ OWN_PROMPT = (
     ids=["two braces", "single braces"],
 )
 def test_a_judge_prompt_is_taken_over(project: Path, init: Init, prompt: str, written: str) -> None:
-    (project / "own.md").write_text(prompt, encoding="utf-8")
+    (project / "own.md").write_text(prompt, "utf-8")
     said = init(*write_table(project, "JSON lines, in words"), "--prompt=own.md", "--judge=model:m")
     assert (project / PROMPT).read_text("utf-8") == written
     assert ("It names no rubric" in said) == ("rubric" not in written)
@@ -405,10 +401,8 @@ def test_labels_of_a_file_and_of_nested_fields_are_read(project: Path, init: Ini
         {"id": "b", "q": {"text": "R?"}, "answer": "B.", "docs": ["d", "e"], "by": {"ok": 1}},
     ]
     (project / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    (project / "own.md").write_text(
-        "{question} {answer} {passages}: pass or fail", encoding="utf-8"
-    )
-    (project / "labels.csv").write_text("id,label\na,false\nb,true\n", encoding="utf-8")
+    (project / "own.md").write_text("{question} {answer} {passages}: pass or fail", "utf-8")
+    (project / "labels.csv").write_text("id,label\na,false\nb,true\n", "utf-8")
     begin = ["first", "--log=rows.jsonl", "--request=q.text", "--context=docs"]
     begin += ["--rubric=kind: Be kind."]
     for labels in ("--label=by.ok", "--label=/by/ok", "--labels=labels.csv"):
@@ -424,7 +418,7 @@ def test_labels_of_a_file_and_of_nested_fields_are_read(project: Path, init: Ini
 
 def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
     """Labels that are numbers say nothing of the words of a prompt."""
-    (project / "own.md").write_text("{{ output }} End with PASS or FAIL.", encoding="utf-8")
+    (project / "own.md").write_text("{{ output }} End with PASS or FAIL.", "utf-8")
     init(*write_table(project, "binary"), "--prompt=own.md")
     assert only_judge(project).settings.section.score_map == {"pass": 0, "fail": 1}
 
@@ -450,21 +444,19 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
 def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
     project: Path, init: Init, options: list[str], prompt: str, message: str
 ) -> None:
-    name, log, rubric, *_ = write_table(project, "binary")
+    name, log, asks, *_ = write_table(project, "binary")
     if prompt:
-        (project / "own.md").write_text(prompt, encoding="utf-8")
+        (project / "own.md").write_text(prompt, "utf-8")
         options = [*options, "--prompt=own.md"]
     before = files(project)
-    assert message in init(
-        name, log, *([] if "--rubric=" in options else [rubric]), *options, code=4
-    )
+    assert message in init(name, log, *([] if "--rubric=" in options else [asks]), *options, code=4)
     assert files(project) == before
 
 
 def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> None:
     """JSON lines of messages are runs, unless an option says that they are a table."""
     row = {"id": "a", "input": "Hi.", "output": "Hello.", "by": {"role": "user"}}
-    (project / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    (project / "rows.jsonl").write_text(json.dumps(row), "utf-8")
     init("first", "--log=rows.jsonl", code=4)
     assert "The file holds 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
     assert "is no single answer" in init("other", "--log", log, "--of=answers", code=4)

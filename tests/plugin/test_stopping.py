@@ -181,9 +181,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_the_workers_of_a_killed_controller_ask_no_further_judge(tmp_path: Path) -> None:
     labels = {"test_agent_perturbation_config": {"labels": LABELS}}
     judge = {"judge": {"python": "judges.py:judge"}, "synthetic_data_params": REMOVED}
-    suite, _ = write_growing(
-        tmp_path, 12, tests=["labels"], overrides={**labels, **judge}, workers=2
-    )
+    suite, _ = write_growing(tmp_path, 12, tests=["labels"], overrides=labels | judge, workers=2)
     folder = suite.config.parent
     (folder / "judges.py").write_text(WAITING, encoding="utf-8")
     # A real controller, and workers that are its children.

@@ -74,9 +74,8 @@ def test_a_mistake_in_a_suite_that_is_not_named_is_a_collection_error_and_nothin
     before = sorted(recorded.tiny.cassettes.rglob("*.yaml"))
     result = pytester.runpytest_inprocess(recorded.tiny.option, name, "--jrh-record-mode=all")
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(
-        [f"*ERROR collecting {name}*", f"{name}:*test_to_run*", f"ERROR {name}*"]
-    )
+    shown = [f"*ERROR collecting {name}*", f"{name}:*test_to_run*", f"ERROR {name}*"]
+    result.stdout.fnmatch_lines(shown)
     for line in ("*Traceback*", "*collect.py*", "*judge reliability*"):
         result.stdout.no_fnmatch_line(line)
     assert not (pytester.path / "outputs").exists()

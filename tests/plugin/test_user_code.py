@@ -128,9 +128,7 @@ def polite(base, variant, random):
 
 def pytest_jrh_register(tables):
     tables.reports.append(Applause())
-    tables.probes.append(
-        Probe("politeness", "a case with thanks", lambda: (Variant("end"),), polite)
-    )
+    tables.probes.append(Probe("politeness", "with thanks", lambda: (Variant("end"),), polite))
 """
 RUBRICS = "- id: no_guarantee\n  instructions: The agent guarantees nothing.\n"
 

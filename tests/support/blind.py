@@ -72,10 +72,8 @@ def natural(number: int, label: int = 0) -> Case:
     """A run as it is, with a label of people."""
     case = positive(number)
     spec = replace(case.spec, test="labels")
-    outcome = replace(case.outcome, verification=None)
-    return replace(
-        case, spec=spec, outcome=outcome, expected=label, label=Label((label,), "people")
-    )
+    made = replace(case.outcome, verification=None)
+    return replace(case, spec=spec, outcome=made, expected=label, label=Label((label,), "people"))
 
 
 def all_kinds(number: int) -> list[Case]:

@@ -58,9 +58,7 @@ def wait_for(work: Awaitable[T]) -> T:
 
 
 def plan(*indices: int) -> dict[str, Any]:
-    steps = [
-        {"message_index": index, "goal": "The goal.", "rationale": "Why."} for index in indices
-    ]
+    steps = [{"message_index": at, "goal": "The goal.", "rationale": "Why."} for at in indices]
     return {"thesis": "The thesis.", "steps": steps}
 
 
@@ -76,16 +74,9 @@ def pipeline(
     """
     mode = goal.scale(RUBRIC if goal.target_score is None else ORDINAL).name
     made = Pipeline.default(MODEL, mode=mode, objective=goal.objective)
-    templates = {
-        **made.templates,
-        **{
-            stage: parse_prompt(text, f"{stage}.md", stage=stage) for stage, text in prompts.items()
-        },
-    }
-    models = {
-        stage: model for stage, model in made.models.items() if verifier or stage != "verifier"
-    }
-    return replace(made, models=models, templates=templates, **changes)
+    own = {name: parse_prompt(text, f"{name}.md", stage=name) for name, text in prompts.items()}
+    models = {name: model for name, model in made.models.items() if verifier or name != "verifier"}
+    return replace(made, models=models, templates={**made.templates, **own}, **changes)
 
 
 def perturbed(

@@ -89,9 +89,8 @@ def reply_with(answer: Answer) -> Reply:
     """The reply for an answer given in short: a mapping becomes JSON, text stays as it is."""
     if isinstance(answer, Reply):
         return answer
-    return Reply(
-        content=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-    )
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    return Reply(content=text)
 
 
 def envelope(request: Request, reply: Reply) -> bytes:
@@ -117,9 +116,8 @@ def envelope(request: Request, reply: Reply) -> bytes:
 
 def error_body(message: str, code: str) -> bytes:
     """An error as OpenAI words it."""
-    return json.dumps(
-        {"error": {"message": message, "type": code, "param": None, "code": code}}
-    ).encode()
+    error = {"message": message, "type": code, "param": None, "code": code}
+    return json.dumps({"error": error}).encode()
 
 
 def stage_of(body: Mapping[str, Any]) -> str:

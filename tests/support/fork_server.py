@@ -248,9 +248,8 @@ def _run(asked: _Asked) -> NoReturn:
     for number, stream in enumerate(asked["streams"]):
         os.dup2(stream, number)
         os.close(stream)
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler if asked["interruptible"] else signal.SIG_IGN
-    )
+    obey = signal.default_int_handler if asked["interruptible"] else signal.SIG_IGN
+    signal.signal(signal.SIGINT, obey)
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
@@ -306,14 +305,12 @@ def _import_heavy() -> None:
 
     keep_distributions()
     with warnings.catch_warnings():
-        prepared = config._prepareconfig(
-            ["--rootdir=/", "-c", os.devnull, "-p", "no:cacheprovider"]
-        )
+        made = config._prepareconfig(["--rootdir=/", "-c", os.devnull, "-p", "no:cacheprovider"])
         for name in HEAVY:
             # Not every version of what is installed has, or can do without, each of them.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-        prepared._ensure_unconfigure()
+        made._ensure_unconfigure()
 
 
 def main() -> None:

@@ -238,10 +238,9 @@ def hostile_session(text: str = HOSTILE) -> Session:
 
 
 def rubric_of(result: CaseResult) -> Rubric:
-    levels = LEVELS if result.spec.target_score is not None else ()
-    return replace(
-        RUBRIC, id=result.spec.rubric_id, file="/repo/suites/rubrics.yml", score_levels=levels
-    )
+    spec = result.spec
+    levels = LEVELS if spec.target_score is not None else ()
+    return replace(RUBRIC, id=spec.rubric_id, file="/repo/suites/rubrics.yml", score_levels=levels)
 
 
 def spooled(

@@ -15,9 +15,7 @@ TEXT = st.text(st.sampled_from("ab é\u0301Åñ한 1{}[]\"'<>#$\r\n\t"), max_siz
 NAMES = st.text(st.sampled_from("abcé_1"), min_size=1, max_size=6)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, min_size=2, max_size=4)
-    ),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(NAMES, one, min_size=2, max_size=4),
     max_leaves=8,
 )
 LEVELS = tuple(ScoreLevel(score, label) for score, label in ((1, "poor"), (2, ""), (3, "good")))

@@ -99,9 +99,7 @@ class HostileStages:
         act = self._data.draw(st.sampled_from(acts or self._acts), label="aim")
         right, given = changed(act.call["arguments"]), message_text(self._run[act.results[0]])
         keys = st.sampled_from([*act.call["arguments"], "other"])
-        spoiled_arguments = st.builds(
-            lambda those, key, value: those | {key: value}, right, keys, JSON
-        )
+        spoiled_arguments = st.builds(lambda those, key, new: those | {key: new}, right, keys, JSON)
         other_digits = given.translate(str.maketrans("156", "287"))
         self._of_field |= {
             "tool": st.sampled_from([act.name] * 5) | NAMES,

@@ -19,14 +19,7 @@ from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.judges.judge import judge_response
-from pytest_jrh.llm.calls import (
-    Answer,
-    CallRequest,
-    digest,
-    make_complete,
-    parse,
-    stable_schema,
-)
+from pytest_jrh.llm.calls import Answer, CallRequest, digest, make_complete, parse, stable_schema
 from pytest_jrh.llm.client import Sending, answer_of
 from tests.support.conversations import wait_for
 from tests.support.scripted import ScriptedExchange

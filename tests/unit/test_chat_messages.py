@@ -82,9 +82,8 @@ def form(calls: dict[str, Any], *results: dict[str, Any]) -> list[dict[str, Any]
 
 def sdk_turns(key: str, one: dict[str, Any], other: dict[str, Any]) -> list[dict[str, Any]]:
     calls = said([sdk_call("a", **{key: SEVEN}), sdk_call("b", **{key: EIGHT})])
-    return form(
-        calls, {"role": "tool", "content": [sdk_result("a", **one), sdk_result("b", **other)]}
-    )
+    results = [sdk_result("a", **one), sdk_result("b", **other)]
+    return form(calls, {"role": "tool", "content": results})
 
 
 OPENAI_CALLS = [openai_call("look_up", json.dumps(SEVEN), "a")]

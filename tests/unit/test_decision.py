@@ -310,9 +310,7 @@ UNCLEAR = [
         cases("2" + "1" * 23, "0" * 24),
         rules={"min_recall": 1},
     ),
-    Row(
-        "44 of 48 cases compared: 4 left the suite, only what both have", GOOD[4:], GOOD, {}, COMMON
-    ),
+    Row("44 of 48 cases compared: 4 left the suite, only what both", GOOD[4:], GOOD, {}, COMMON),
     Row(
         "the judge says the opposite of the labels: 1 may mean the other thing; turn it",
         cases("x" * 12, "x" * 12),

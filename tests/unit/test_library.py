@@ -193,9 +193,7 @@ def test_the_demo_is_in_the_wheel_and_its_changed_prompt_fails(
 ) -> None:
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     names = [f"{EXAMPLE}/{file}" for file in FILES]
-    assert wheel == {
-        **{name: f"pytest_jrh/demo/{name}" for name in names},
-    }
+    assert wheel == {**{name: f"pytest_jrh/demo/{name}" for name in names}}
     assert sum((ROOT / name).stat().st_size for name in names) <= 150_000
     assert main(["demo", str(tmp_path / "new")]) == 0
     said = capfd.readouterr().out

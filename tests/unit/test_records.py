@@ -267,9 +267,7 @@ def test_other_suites_and_rands_own_lines_stay_byte_for_byte(tmp_path: Path) -> 
     assert ids(target) == ["foreign", generation_id(other), generation_id(mine)]
 
 
-@pytest.mark.parametrize(
-    "broken", [b'{"case_id": "x", "run', b"[1, 2]", b"\xff\xfe", b"[" * 100_000]
-)
+@pytest.mark.parametrize("broken", [b'{"case_id": "x"', b"[1, 2]", b"\xff\xfe", b"[" * 100_000])
 def test_broken_line_is_an_error_and_nothing_is_overwritten(tmp_path: Path, broken: bytes) -> None:
     target, before = tmp_path / "out.jsonl", b'{"run_id": "1"}\n' + broken + b"\n"
     target.write_bytes(before)

@@ -44,13 +44,7 @@ from pytest_jrh.stats.verdicts import Verdicts
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import comparison_of, describe, ends, kappa_of, mean_error_of
 from tests.support.judged_sessions import Answer, always, coin, judged, scored
-from tests.support.made_cases import (
-    RUBRIC,
-    make_result,
-    make_spec,
-    make_suite,
-    result_with,
-)
+from tests.support.made_cases import RUBRIC, make_result, make_spec, make_suite, result_with
 
 PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
 LEVEL_PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
