@@ -499,8 +499,8 @@ def judge(case):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("way", AT_IMPORT)
 def test_a_module_that_asks_when_imported_is_refused_on_replay(bench: OwnCode, way: str) -> None:
+    code = AT_IMPORT[way].replace("\n", "\n    ")
     with pytest.raises(InputError) as refused:
-        code = AT_IMPORT[way].replace("\n", "\n    ")
         bench.judge_by(IMPORTED.format(url=bench.service.url, way=code))
     assert not bench.service.asked
     reached = "judge.example:80" if way == "by a name" else f"127.0.0.1:{bench.service.port}"
