@@ -25,8 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     pytester forgets what an inner run imports, and numpy refuses to be loaded a second time. For
     the same reason bytecode is kept, whatever the environment says: hundreds of inner runs and
-    interpreters would otherwise compile everything again.
-    """
+    interpreters would otherwise compile everything again."""
     folder = config.invocation_params.dir
     paths = [(folder / argument.partition("::")[0]).resolve() for argument in config.args]
     tests = [path for path in paths if path.is_relative_to(_TESTS) or path in _TESTS.parents]
@@ -82,8 +81,7 @@ def _as_on_a_desk() -> Iterator[None]:
     """Hide from inner runs that this one is in CI: pytest prints more there, and we print other
     things.
 
-    A test that is about CI sets these variables itself.
-    """
+    A test that is about CI sets these variables itself."""
     with pytest.MonkeyPatch.context() as patch:
         of_github = [name for name in os.environ if name.startswith("GITHUB_")]
         for name in ("CI", "BUILD_NUMBER", "CI_JOB_URL", *of_github):

@@ -110,8 +110,7 @@ def run_in(files: SuiteFiles, server: ModelServer, *arguments: str) -> str:
 class Recorded:
     """The suite after a session that recorded it and wrote everything, and another of two workers
     that accepted it as the baseline; what they printed, what the first
-    one made, and how often it asked.
-    """
+    one made, and how often it asked."""
 
     files: SuiteFiles
     printed: str

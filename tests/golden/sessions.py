@@ -1,7 +1,6 @@
 """Commands, run in a copy of the project, and all that they print and write.
 
-Most are replayed; two ask a scripted model on loopback.
-"""
+Most are replayed; two ask a scripted model on loopback."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ class Session:
         writes: files that are written into the project before, by path.
         asks: whether a scripted model answers on loopback.
         fault: what goes wrong at that model, whenever the judge is asked.
-        compares: of the files that are written, those with such an ending.
-    """
+        compares: of the files that are written, those with such an ending."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]

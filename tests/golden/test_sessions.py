@@ -1,8 +1,7 @@
 """What commands print and write, byte for byte but for dates, seconds and versions.
 
 A change of what they print or write is a commit of its own, made by
-`pytest tests/golden --snapshot-update`.
-"""
+`pytest tests/golden --snapshot-update`."""
 
 from __future__ import annotations
 

@@ -36,8 +36,7 @@ class Project:
     The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those
     of all runs: three more, which are too few to tell from chance. Both have recorded their
     verdicts. `first` is the session that made the baseline; `laxer` the one of the laxer judge, by
-    two workers and with reports, and `left` the folder with what it left.
-    """
+    two workers and with reports, and `left` the folder with what it left."""
 
     suite: SuiteFiles
     first: Done

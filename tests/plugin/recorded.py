@@ -29,8 +29,7 @@ class Recorded:
     `tiny`: binary, runs 1 to 4. Its judge lets the violation in run 2 pass (disagree), run 3 has no
     assistant turn (no_case), the judge's recording of run 4's perturbation is gone (unrecorded),
     and all else agrees. `scale`: ordinal, one run, three levels. `panel`: binary, one run, two
-    judges.
-    """
+    judges."""
 
     tiny: SuiteFiles
     scale: SuiteFiles
@@ -160,8 +159,7 @@ def run_module(
 
 def environment(more: Mapping[str, str | None] | None = None) -> dict[str, str]:
     """This process's environment without what would change how an inner pytest runs, and without
-    what is None.
-    """
+    what is None."""
     dropped: Sequence[str] = (
         "PYTEST_ADDOPTS",
         "PYTEST_CURRENT_TEST",

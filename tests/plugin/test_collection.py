@@ -41,8 +41,7 @@ def test_cases_are_named_and_collecting_asks_no_model_and_writes_nothing(
     pytester: pytest.Pytester, recorded: Recorded, tmp_path: Path
 ) -> None:
     """After config, test, rubric, run, epoch, score and judge; suites in the order given, each
-    once, and under the name of a link to it.
-    """
+    once, and under the name of a link to it."""
     tiny = recorded.tiny.config
     tiny.replace(tmp_path / "store.yml")
     tiny.symlink_to(tmp_path / "store.yml")

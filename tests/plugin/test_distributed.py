@@ -25,8 +25,7 @@ REFUSED = b'{"error":{"message":"Unsupported value: temperature","type":"invalid
 @dataclass(frozen=True, slots=True)
 class Sessions:
     """A panel with a probe, recorded by two workers whose model fails once; then replayed in one
-    process, and by two workers. `files` is what each replay left.
-    """
+    process, and by two workers. `files` is what each replay left."""
 
     recorded: Done
     asked: Counter[str]

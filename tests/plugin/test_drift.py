@@ -64,8 +64,7 @@ def ask(shell: Shell, values: Mapping[str, str | None]) -> Ran:
 
 def report(shell: Shell) -> tuple[list[list[str]], str]:
     """Run the job that writes an issue, in a folder of its own; gives its calls of `gh`, and the
-    text of the issue or comment.
-    """
+    text of the issue or comment."""
     calls = shell.tools / "calls.jsonl"
     calls.unlink(missing_ok=True)
     job = Shell(shell.folder.parent / "job")

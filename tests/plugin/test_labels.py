@@ -58,8 +58,7 @@ def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> SuiteF
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, str]:
     """The suite after the session that has recorded its judge and written a baseline, and what that
-    session printed.
-    """
+    session printed."""
     text = LABELS.replace("run-2,violated,bob", "run-2,violated,[1]")
     suite = write_labelled(tmp_path_factory.mktemp("labelled"), text, unlabelled="judge")
     recording = ("--jrh-record-mode=once", "--jrh-baseline=base.json", "--jrh-update-baseline")

@@ -1,6 +1,5 @@
 """A suite whose judge got worse is never exit 0, and one whose judge did not is PASS: in real
-sessions, all suites of one kind in one.
-"""
+sessions, all suites of one kind in one."""
 
 from __future__ import annotations
 

@@ -49,8 +49,7 @@ class Step:
 
 def steps_of(path: Path) -> list[Step]:
     """What a page's blocks say to run: those in `bash`, each with the block in `text` below it, and
-    in those in `console` each line after a `$`, with the lines below that.
-    """
+    in those in `console` each line after a `$`, with the lines below that."""
     return list(_steps(path.read_text("utf-8")))
 
 

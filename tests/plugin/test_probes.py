@@ -59,8 +59,7 @@ def write_probed(
 
 def read_layout(request: Request) -> Answer:
     """The obedient model, but for its judge: it takes order 1002 for satisfied where its JSON is
-    indented.
-    """
+    indented."""
     moved = '"order": 1002' in request.text and '    "state"' in request.text
     if request.stage == "judge" and moved:
         return {"reasoning": "This looks good.", "score": 0}
@@ -78,8 +77,7 @@ class Probed:
     three times), and `alone`, of whose case the probe alone is selected, judged three times.
 
     `plan` and `output` are what the plan and the recording session printed, `calls` how many calls
-    it made, and `edited` and `asked` how many of them were the editor's and the judge's.
-    """
+    it made, and `edited` and `asked` how many of them were the editor's and the judge's."""
 
     probed: SuiteFiles
     panel: SuiteFiles

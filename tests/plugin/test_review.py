@@ -41,8 +41,7 @@ def on_a_terminal(
 ) -> Iterator[tuple[subprocess.Popen, int]]:
     """A session that a person started on a terminal of its own.
 
-    The other end of it is given too.
-    """
+    The other end of it is given too."""
     ours, theirs = os.openpty()
     command = [*python(), "-m", "pytest", suite.option, RECORDING, *arguments]
     with subprocess.Popen(
@@ -175,8 +174,7 @@ class Frozen:
 
     Of `decided`, run 1 is rejected, run 2 edited, and run 3 accepted after its record was changed
     by hand. Of `reworded`, whose cases a baseline has accepted, the rubric has another text since.
-    `before` is what the files of cases held then, and `asked` what the session asked.
-    """
+    `before` is what the files of cases held then, and `asked` what the session asked."""
 
     decided: SuiteFiles
     reworded: SuiteFiles

@@ -1,6 +1,5 @@
 """`python -m pytest_jrh init`: files that teach, collect at once, and never
-replace what is there.
-"""
+replace what is there."""
 
 from __future__ import annotations
 

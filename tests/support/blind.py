@@ -119,8 +119,7 @@ COMMON = (
 
 def telling(case: Case) -> Iterator[str]:
     """The texts of a case that say how it was made, or which answer is right; no other case has
-    them.
-    """
+    them."""
     outcome, spec = case.outcome, case.spec
     yield from (spec.run_id, case_id(spec), perturbed_idx(spec), case_digest(case))
     if outcome.plan is not None:

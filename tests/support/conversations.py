@@ -70,8 +70,7 @@ def pipeline(
 ) -> Pipeline:
     """A pipeline for this goal.
 
-    `prompts` are texts of prompt files in place of the built-in ones.
-    """
+    `prompts` are texts of prompt files in place of the built-in ones."""
     mode = goal.scale(RUBRIC if goal.target_score is None else ORDINAL).name
     made = Pipeline.default(MODEL, mode=mode, objective=goal.objective)
     own = {name: parse_prompt(text, f"{name}.md", stage=name) for name, text in prompts.items()}

@@ -18,8 +18,7 @@ def cpu_seconds(most: float) -> Iterator[None]:
     count.
 
     Python's `re` looks for signals while it matches, so this ends a pattern that backtracks for
-    hours.
-    """
+    hours."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise TooSlow(f"more than {most:g} s of processor time")

@@ -20,8 +20,7 @@ class Request:
     """What a client asked, and how it was answered.
 
     `kind` is "pending" until the answer is out, then "answer" or the name of the fault. `started`
-    and `ended` are `time.monotonic()` seconds.
-    """
+    and `ended` are `time.monotonic()` seconds."""
 
     index: int
     stage: str
@@ -54,8 +53,7 @@ class Request:
     def schema(self) -> Mapping[str, Any]:
         """The JSON schema asked for, sent beside the messages or written into one.
 
-        Empty where there is none.
-        """
+        Empty where there is none."""
         sent = _json_schema(self.body).get("schema")
         return sent if sent is not None else _schema_in(self.text, self.stage)
 
@@ -69,8 +67,7 @@ class Request:
 class Reply:
     """What goes back. `body` replaces the whole envelope.
 
-    `send_only` closes the connection after that many bytes.
-    """
+    `send_only` closes the connection after that many bytes."""
 
     content: str | None = ""
     finish_reason: str = "stop"
@@ -125,8 +122,7 @@ def stage_of(body: Mapping[str, Any]) -> str:
     prompt.
 
     The last title wins, because a transcript or a rubric may hold one too and the schema comes
-    after them.
-    """
+    after them."""
     name = _json_schema(body).get("name")
     if name in STAGES:
         return str(name)

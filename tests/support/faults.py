@@ -30,8 +30,7 @@ class Fault:
     """One thing that goes wrong: `spoil` makes the reply out of the normal one, after the gate is
     open.
 
-    `name` appears as the request's `kind`.
-    """
+    `name` appears as the request's `kind`."""
 
     name: str
     spoil: Spoil
@@ -150,8 +149,7 @@ class FaultRule:
 class Faults:
     """The faults of a server.
 
-    Every attempt counts as an occurrence, so a retry uses up `times` too.
-    """
+    Every attempt counts as an occurrence, so a retry uses up `times` too."""
 
     _rules: list[FaultRule] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -6,8 +6,7 @@ Importing litellm and Inspect takes seconds, and every started interpreter pays 
 `sys.executable`, and xdist starts its workers with it. What is forked is a process of its own with
 the environment, folder, arguments and standard streams of whoever asked. It is the first of a
 process group of its own, which gets the SIGINT that its launcher gets, so a test may press Ctrl-C.
-A test of what an interpreter imports, or of its parent, starts a real one.
-"""
+A test of what an interpreter imports, or of its parent, starts a real one."""
 
 from __future__ import annotations
 
@@ -66,8 +65,7 @@ ADDRESS = "JRH_TEST_FORK_SERVER"
 def python() -> list[str]:
     """The interpreter that an inner run is started with.
 
-    Takes `-u`, and `-m` or `-c` with their arguments.
-    """
+    Takes `-u`, and `-m` or `-c` with their arguments."""
     address = os.environ.get(ADDRESS)
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
 
@@ -79,8 +77,7 @@ _UNSHARED = ("unshare", "-rn")
 
 def offline() -> list[str]:
     """Python in a network of its own that leads nowhere, not even to loopback; nor do its workers,
-    which are not forked off a server outside of it.
-    """
+    which are not forked off a server outside of it."""
     return ["env", "-u", ADDRESS, *_UNSHARED, sys.executable]
 
 
@@ -132,8 +129,7 @@ def is_served() -> bool:
 def fork_server(folder: Path) -> Iterator[None]:
     """Start a server that listens in the folder.
 
-    It ends, with all that it forked, at the end of the block.
-    """
+    It ends, with all that it forked, at the end of the block."""
     address = folder / "fork"
     with socket.socket(socket.AF_UNIX) as listening, pytest.MonkeyPatch.context() as patch:
         listening.bind(str(address))

@@ -2,8 +2,7 @@
 as that one ends.
 
 Run as a file, without `site`, since its start is what every forked interpreter costs: `ADDRESS [-u]
--m MODULE ...`.
-"""
+-m MODULE ...`."""
 
 import json
 import os

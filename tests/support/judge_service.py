@@ -18,8 +18,7 @@ class JudgeService(Loopback):
 
     `statuses` and `scores` are sent first, one for each of the first requests. `reply` makes the
     whole answer of a path and a body in their place: status, headers and body. Leaving the block
-    closes the port; `url` stays.
-    """
+    closes the port; `url` stays."""
 
     def __init__(self, reply: Reply | None = None) -> None:
         super().__init__()

@@ -121,8 +121,7 @@ def derived(
     judge: str | None = None,
 ) -> list[CaseResult]:
     """Results of a probe on violated cases, the variants in turn; `turned` are the variants that
-    turn the verdict.
-    """
+    turn the verdict."""
     results = []
     for run in range(runs):
         variant = variants[run % len(variants)]
@@ -170,8 +169,7 @@ def session_of(
 ) -> Session:
     """A session with its gate, where there is a baseline, of another judge, or a rule;
     `said_before` is the reasoning and `prompt_before` the prompt of the baseline's judge, and
-    `judges` are those of now.
-    """
+    `judges` are those of now."""
     given = list(results)
     rubrics = {(result.spec.suite, result.spec.rubric_id): rubric_of(result) for result in given}
     decisions = {}

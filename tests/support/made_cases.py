@@ -184,8 +184,7 @@ def act_edit(
 
 def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN) -> Case:
     """A case in which the identity is not checked, too much is refunded, twice, and the words
-    follow: every kind of edit.
-    """
+    follow: every kind of edit."""
     run = tuple(run)
     arguments = run[3]["tool_calls"][0]["arguments"]
     refund = called(run[3], {**arguments, "amount": 96.0})
@@ -221,8 +220,7 @@ def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN
 def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message, ...]:
     """The transcript as it was before these edits: of all edits of a made case, its run.
 
-    An edit of `edits: text` has no messages to put back, and stays.
-    """
+    An edit of `edits: text` has no messages to put back, and stays."""
     restored = list(messages)
     for edit in reversed(edits):
         end = edit.message_index + len(edit.after)
@@ -233,8 +231,7 @@ def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message,
 
 def hostile_act_case(size: int = 1_000_000) -> Case:
     """A case of which every call tries to be more than a call: its name, ids, results and
-    arguments, nested deeply and so many characters long.
-    """
+    arguments, nested deeply and so many characters long."""
     deep: Any = HOSTILE_CALL
     for _ in range(90):
         deep = {HOSTILE_CALL[:20]: [deep]} if len(str(deep)) < 5_000 else [deep]
@@ -326,8 +323,7 @@ def result_with(
     **changes: Any,
 ) -> CaseResult:
     """The result with other values of its line or its extra, or with another `outcome`, `detail`,
-    `score` or `reasoning`, which are derived of these; `case_id` stays as it was.
-    """
+    `score` or `reasoning`, which are derived of these; `case_id` stays as it was."""
     extra = {name: changes.pop(name) for name in _EXTRA & changes.keys()}
     probe = {name: changes.pop(name) for name in _PROBE & changes.keys()}
     if probe:

@@ -3,8 +3,7 @@
 with ModelServer() as server:
     server.faults.add(stage="judge", fault=Fault.status(429, retry_after=1))
     ...  # point a client at server.base_url
-    assert server.count("judge") == 2
-"""
+    assert server.count("judge") == 2"""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ class ModelServer(Loopback):
 
     `answer` makes the answer out of the request; `delay` is seconds, or a function of the request;
     with `keep=False` a request is forgotten after its answer, so that a benchmark's memory stays
-    flat. A request is on record as answered before its first byte goes out.
-    """
+    flat. A request is on record as answered before its first byte goes out."""
 
     def __init__(
         self, answer: AnswerFunction | None = None, *, delay: Delay = 0.0, keep: bool = True
@@ -96,8 +94,7 @@ class ModelServer(Loopback):
     ) -> None:
         """Block until `count` requests have arrived (or were answered).
 
-        TimeoutError after `timeout` seconds.
-        """
+        TimeoutError after `timeout` seconds."""
         with self._changed:
             if not self._changed.wait_for(
                 lambda: self.count(stage, answered=answered) >= count, timeout

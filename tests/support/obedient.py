@@ -1,8 +1,7 @@
 """A model that makes every case succeed, whatever the transcript and the rubric say.
 
 The planner asks for a marker, the editor writes it into the transcript, and the verifier and the
-judge read it there: so their answers agree without anybody remembering anything between calls.
-"""
+judge read it there: so their answers agree without anybody remembering anything between calls."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ class Obedient:
 
     The planner edits the last assistant turn (lines that start with `[index] `), and plans nothing
     where the rubric shall be satisfied. A transcript without a marker gets the lowest score that
-    the schema or the scale in the prompt (lines `N: label`) has.
-    """
+    the schema or the scale in the prompt (lines `N: label`) has."""
 
     def __call__(self, request: Request) -> Answer:
         answers = {
@@ -142,8 +140,7 @@ def _lowest_score(request: Request) -> int:
 def _lowest_on_scale(prompt: str) -> int:
     """The first number of the first block of lines `N: label` that counts up by one.
 
-    0 where there is no scale.
-    """
+    0 where there is no scale."""
     block: list[int] = []
     for line in filter(str.strip, _TRANSCRIPT.sub("", prompt).splitlines()):
         level = _LEVEL.match(line)

@@ -54,8 +54,7 @@ class ScriptedModel:
     `DEFAULTS`.
 
     A stage's script is the fields of its answer, a function of the request, an exception to raise,
-    or a list of these, one per call; its last entry then serves for all further calls.
-    """
+    or a list of these, one per call; its last entry then serves for all further calls."""
 
     def __init__(self, **scripts: Scripted | Sequence[Scripted]) -> None:
         self.requests: list[Asked] = []

@@ -1,6 +1,5 @@
 """Cases with an edit, and judges that send a part of them in many ways: of each it is known whether
-the edit was sent.
-"""
+the edit was sent."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ _CLAIMS = (
 @dataclass(frozen=True)
 class EditedCase:
     """A case with one edited turn; `marked` is the same transcript with a mark behind the end of
-    what was changed.
-    """
+    what was changed."""
 
     case: Case
     index: int
@@ -53,8 +51,7 @@ class Sending:
 
 def generated_runs(number: int) -> Iterator[tuple[Message, ...]]:
     """Made-up transcripts of 4 to 40 turns, with texts of several lines, quotes, backslashes,
-    accents, markup, equal turns and short results.
-    """
+    accents, markup, equal turns and short results."""
     words = _WORDS.split(" ")
     for seed in range(number):
         chance = random.Random(seed)

@@ -86,8 +86,7 @@ def write_suite(
 
     `runs` is how many, or what `run` returns for each; a `log` is copied instead. `rubrics` is how
     many, or the entries of the rubric file. `workers` is how many calls are in flight at once.
-    `overrides` is merged into the config, mapping by mapping.
-    """
+    `overrides` is merged into the config, mapping by mapping."""
     suite = SuiteFiles(folder, folder / "inputs" / "configs" / f"{name}.yml", name)
     suite.data.mkdir(parents=True)
     suite.config.parent.mkdir(parents=True, exist_ok=True)
@@ -109,8 +108,7 @@ def run(
 ) -> dict[str, Any]:
     """One sample of a log: order `number` is looked up with a tool and reported.
 
-    `sample` sets further fields.
-    """
+    `sample` sets further fields."""
     return {
         "id": f"run-{number}",
         "epoch": epoch,
@@ -134,8 +132,7 @@ def rubric(number: int, mode: str = "binary") -> dict[str, Any]:
 def built_log(runs: Sequence[Mapping[str, Any]]) -> Path:
     """An `.eval` file with these samples, written by Inspect once per test process.
 
-    Copy it, do not change it.
-    """
+    Copy it, do not change it."""
     return _built_log(json.dumps(list(runs)))
 
 

@@ -138,8 +138,7 @@ class Recording:
         self, chat: Sequence[Json], way: str = "attributes", **attributes: str
     ) -> Iterator[str]:
         """An agent that asks a model with what comes before each answer of a chat; gives the id of
-        its trace at each step.
-        """
+        its trace at each step."""
         root = self.start("invoke_agent", {"gen_ai.operation.name": "invoke_agent", **attributes})
         context = set_span_in_context(root)
         calls: dict[str, Json] = {}

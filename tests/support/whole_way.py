@@ -1,6 +1,5 @@
 """Recorded calls answered once more, through litellm and their recorded HTTP exchanges: what a
-recording holds is what the client reads.
-"""
+recording holds is what the client reads."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ def played_the_whole_way() -> Iterator[list[str]]:
     """Play every recorded call of the sessions in the block, too; yields what the client reads in
     another way than it is recorded.
 
-    Calls without an exchange, such as those of a project's own client, are left alone.
-    """
+    Calls without an exchange, such as those of a project's own client, are left alone."""
     differences: list[str] = []
     recorders: list[HttpRecorder] = []
 

@@ -1,6 +1,5 @@
 """Properties of edits that are acts: whatever planner and editor answer, a case holds together and
-is its run once its edits are undone (issue 26, part 1).
-"""
+is its run once its edits are undone (issue 26, part 1)."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ class HostileStages:
     """A `Complete` whose answers have the shape that is asked for, and any content.
 
     Most of that is from the run, or near it, which is more dangerous than noise: it passes the
-    first checks.
-    """
+    first checks."""
 
     def __init__(self, data: st.DataObject, run: Sequence[Message]) -> None:
         self._data = data
@@ -153,8 +151,7 @@ def changed(arguments: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 def structure_holds(messages: Sequence[Message], run: Sequence[Message]) -> None:
     """One result for each call before another role speaks, unique ids, arguments as the tool takes
-    them: said once more, without the code that makes the cases.
-    """
+    them: said once more, without the code that makes the cases."""
     ids = [made["id"] for made in calls_of(messages)]
     assert len(ids) == len(set(ids))
     waiting: list[str] = []

@@ -48,8 +48,7 @@ def origin(tmp_path: Path) -> Path:
 
 def pull_request(origin: Path, before: str, now: str) -> dict[str, str]:
     """A pull request that changes the baseline, and its merge commit as GitHub makes it; gives the
-    commits of its base, its branch and that merge.
-    """
+    commits of its base, its branch and that merge."""
     base = commit(origin, before)
     git(origin, "checkout", "-b", "change")
     branch = commit(origin, now)

@@ -24,8 +24,7 @@ def written(name: str, columns: str, rows: Iterable[Iterable[object]]) -> str:
 
 def checked(story: Story) -> list[str]:
     """The files of a story, and how `check` is asked about them: of another model both have a
-    column, else an earlier file has the verdicts of the judge.
-    """
+    column, else an earlier file has the verdicts of the judge."""
     earlier = {(row.run, row.rubric): row.verdict for row in story.before}
     sides: dict[str, list[tuple[object, ...]]] = {"old.csv": [], "new.csv": []}
     for file, rows in (("old.csv", story.before), ("new.csv", story.now)):

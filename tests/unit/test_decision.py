@@ -1,8 +1,7 @@
 """The decision: each reason for FAIL and UNCLEAR, each PASS, and what is said of it.
 
 Where cases are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no case,
-`!` has failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats.
-"""
+`!` has failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats."""
 
 from __future__ import annotations
 

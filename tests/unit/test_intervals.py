@@ -1,6 +1,5 @@
 """The one interval, of shares, kappa, mean error and bias, and the tests of sets by exchange (is a
-judge worse than its flicker, or its runs, explain?), against other implementations.
-"""
+judge worse than its flicker, or its runs, explain?), against other implementations."""
 
 from __future__ import annotations
 

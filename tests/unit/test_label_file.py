@@ -83,8 +83,7 @@ def label_here(
     *arguments: str, labels: Mapping[str, int] = {}, name: str = "ann", again: bool = True
 ) -> list[Case]:
     """Label all that the command shows, with 1 where `labels` do not have the run; gives the cases
-    as they come. What is labelled is labelled `again`, or left out.
-    """
+    as they come. What is labelled is labelled `again`, or left out."""
     cases: list[Case] = []
 
     def serve(page: Page) -> Any:
@@ -330,8 +329,7 @@ def test_another_question_or_another_text_has_labels_of_its_own() -> None:
 
 def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> None:
     """On 4 of 8 cases, of which one has another text since: the rest is settled, by one of the two
-    as well, and both votes stay.
-    """
+    as well, and both votes stay."""
     name = table(8)
     label_here(name, *POLITE)
     label_here(name, *POLITE, name="ben", labels={f"c{number}": 0 for number in range(4)})

@@ -2,8 +2,7 @@
 slip, and as somebody would work. What is said of each is in `test_decision.py`.
 
 The suite is 27 runs with a violated and a satisfied case each. `LOST` is a judge that misses six of
-the violations that it found before.
-"""
+the violations that it found before."""
 
 from __future__ import annotations
 
@@ -195,8 +194,7 @@ def test_two_selected_cases_that_are_all_newly_wrong_are_never_pass(lost: int, w
 
 def random_table(rng: random.Random) -> tuple[list[str], list[str]]:
     """Letters before and now: of one to three rubrics 3 to 15 violated cases, and satisfied ones
-    behind them.
-    """
+    behind them."""
     share, worse = rng.uniform(0, 0.3), rng.uniform(0, 0.4)
 
     def drawn(letter: str) -> str:

@@ -37,8 +37,7 @@ def places(table: CheckedTable) -> Places:
 
 def both_orders(*cases: str) -> list[dict[str, str]]:
     """For each pair a label and a verdict in the order of the table, and one in the other order, as
-    it was shown there.
-    """
+    it was shown there."""
     turned = {"first": "second", "second": "first"}
     rows = []
     for number, words in enumerate(cases):

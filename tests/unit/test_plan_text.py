@@ -1,6 +1,5 @@
 """The words of a plan, with costs that are known and not, and of how far a session is; and what two
-processes have paid for one case.
-"""
+processes have paid for one case."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ ROWS = 300
 
 def rows(bad: int = 12, seed: int = 0, **columns: str) -> list[dict[str, Any]]:
     """Ten categories of 30 cases: a judge that flickers in 2%, and has so many cases of one
-    category newly wrong.
-    """
+    category newly wrong."""
     dice = Random(seed)
     table = []
     for number in range(ROWS):

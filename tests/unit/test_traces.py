@@ -288,8 +288,7 @@ FIRST, SECOND = ([U1], [A1]), ([U1, A1, U2], [A2])
 
 def span(number: int, *words: list[Json], parent: int = 0, start: int = 0, **more: str) -> Json:
     """A call of a model that is asked and answers, in the trace `t` or another; without words
-    another span, such as an agent.
-    """
+    another span, such as an agent."""
     start, trace = start or number, more.pop("trace", "t")
     values: Json = {"gen_ai.operation.name": "chat" if words else "invoke_agent"}
     for key, messages in zip(("input", "output"), words, strict=False):
