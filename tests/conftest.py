@@ -21,11 +21,10 @@ _UNIT_TESTS = _TESTS / "unit"
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Import numpy once and for all, and let xdist's workers be forked off one that has imported
-    all else, where tests of inner runs are asked for.
-
-    pytester forgets what an inner run imports, and numpy refuses to be loaded a second time. For
-    the same reason bytecode is kept, whatever the environment says: hundreds of inner runs and
-    interpreters would otherwise compile everything again."""
+    all else, where tests of inner runs are asked for. pytester forgets what an inner run imports,
+    and numpy refuses to be loaded a second time. For the same reason bytecode is kept, whatever the
+    environment says: hundreds of inner runs and interpreters would otherwise compile everything
+    again."""
     folder = config.invocation_params.dir
     paths = [(folder / argument.partition("::")[0]).resolve() for argument in config.args]
     tests = [path for path in paths if path.is_relative_to(_TESTS) or path in _TESTS.parents]
@@ -79,9 +78,7 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _as_on_a_desk() -> Iterator[None]:
     """Hide from inner runs that this one is in CI: pytest prints more there, and we print other
-    things.
-
-    A test that is about CI sets these variables itself."""
+    things. A test that is about CI sets these variables itself."""
     with pytest.MonkeyPatch.context() as patch:
         of_github = [name for name in os.environ if name.startswith("GITHUB_")]
         for name in ("CI", "BUILD_NUMBER", "CI_JOB_URL", *of_github):

@@ -70,9 +70,8 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_examples(path: Path) -> tuple[dict[str, Any], int]:
-    """Run every Python block of a document, in order, each by itself as it is copied.
-
-    Gives the names of all of them, and how many there are."""
+    """Run every Python block of a document, in order, each by itself as it is copied. Gives the
+    names of all of them, and how many there are."""
     document = SYBIL.parse(path)
     examples = list(document.examples())
     names: dict[str, Any] = {}

@@ -136,9 +136,8 @@ FULL = "No space left on device"
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: str, *, full: bool = False) -> Iterator[None]:
-    """Mount a disk of this size there, with no room left if `full`.
-
-    Skips the test where that is not allowed."""
+    """Mount a disk of this size there, with no room left if `full`. Skips the test where that is
+    not allowed."""
     folder.mkdir(parents=True)
     if shutil.which("mount") is None:
         pytest.skip("needs a disk that can fill up, and there is no `mount` here")

@@ -31,10 +31,8 @@ REGRESSED = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 3, 4)]
 @dataclass(frozen=True, slots=True)
 class Project:
     """A folder with a suite of eight cases, its baseline, and the same suite under a laxer judge
-    prompt.
-
-    The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those
-    of all runs: three more, which are too few to tell from chance. Both have recorded their
+    prompt. The first judge lets the violation in run 2 pass, which the baseline has; the laxer one,
+    those of all runs: three more, which are too few to tell from chance. Both have recorded their
     verdicts. `first` is the session that made the baseline; `laxer` the one of the laxer judge, by
     two workers and with reports, and `left` the folder with what it left."""
 

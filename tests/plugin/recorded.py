@@ -24,12 +24,10 @@ POSITIVES = "agent_positives::rubric-1::"
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One folder with three suites in it, recorded in one session: `output` is what that session
-    printed.
-
-    `tiny`: binary, runs 1 to 4. Its judge lets the violation in run 2 pass (disagree), run 3 has no
-    assistant turn (no_case), the judge's recording of run 4's perturbation is gone (unrecorded),
-    and all else agrees. `scale`: ordinal, one run, three levels. `panel`: binary, one run, two
-    judges."""
+    printed. `tiny`: binary, runs 1 to 4. Its judge lets the violation in run 2 pass (disagree), run
+    3 has no assistant turn (no_case), the judge's recording of run 4's perturbation is gone
+    (unrecorded), and all else agrees. `scale`: ordinal, one run, three levels. `panel`: binary, one
+    run, two judges."""
 
     tiny: SuiteFiles
     scale: SuiteFiles

@@ -74,10 +74,9 @@ MADE = "inputs/suites/probed"
 class Probed:
     """Three suites in one folder, recorded in one session: `probed` (binary, three runs, each a
     violation and a positive, the judge moved by the layout of run 2), `panel` (two judges, judged
-    three times), and `alone`, of whose case the probe alone is selected, judged three times.
-
-    `plan` and `output` are what the plan and the recording session printed, `calls` how many calls
-    it made, and `edited` and `asked` how many of them were the editor's and the judge's."""
+    three times), and `alone`, of whose case the probe alone is selected, judged three times. `plan`
+    and `output` are what the plan and the recording session printed, `calls` how many calls it
+    made, and `edited` and `asked` how many of them were the editor's and the judge's."""
 
     probed: SuiteFiles
     panel: SuiteFiles

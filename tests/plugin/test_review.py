@@ -39,9 +39,8 @@ HITL = {"admin": {"perturbation_config": {"use_HITL_process": True}}}
 def on_a_terminal(
     suite: SuiteFiles, server: ModelServer, *arguments: str
 ) -> Iterator[tuple[subprocess.Popen, int]]:
-    """A session that a person started on a terminal of its own.
-
-    The other end of it is given too."""
+    """A session that a person started on a terminal of its own. The other end of it is given
+    too."""
     ours, theirs = os.openpty()
     command = [*python(), "-m", "pytest", suite.option, RECORDING, *arguments]
     with subprocess.Popen(
@@ -170,11 +169,10 @@ CASES = "agent_perturbations.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """Two suites after a frozen session in which judges were asked anew.
-
-    Of `decided`, run 1 is rejected, run 2 edited, and run 3 accepted after its record was changed
-    by hand. Of `reworded`, whose cases a baseline has accepted, the rubric has another text since.
-    `before` is what the files of cases held then, and `asked` what the session asked."""
+    """Two suites after a frozen session in which judges were asked anew. Of `decided`, run 1 is
+    rejected, run 2 edited, and run 3 accepted after its record was changed by hand. Of `reworded`,
+    whose cases a baseline has accepted, the rubric has another text since. `before` is what the
+    files of cases held then, and `asked` what the session asked."""
 
     decided: SuiteFiles
     reworded: SuiteFiles

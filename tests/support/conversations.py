@@ -68,9 +68,8 @@ NO_PLAN: Mapping[str, Any] = {"thesis": "", "steps": []}
 def pipeline(
     goal: Goal = FAIL, *, verifier: bool = True, prompts: Mapping[str, str] = {}, **changes: Any
 ) -> Pipeline:
-    """A pipeline for this goal.
-
-    `prompts` are texts of prompt files in place of the built-in ones."""
+    """A pipeline for this goal. `prompts` are texts of prompt files in place of the built-in
+    ones."""
     mode = goal.scale(RUBRIC if goal.target_score is None else ORDINAL).name
     made = Pipeline.default(MODEL, mode=mode, objective=goal.objective)
     own = {name: parse_prompt(text, f"{name}.md", stage=name) for name, text in prompts.items()}

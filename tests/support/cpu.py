@@ -15,10 +15,8 @@ class TooSlow(AssertionError):
 @contextlib.contextmanager
 def cpu_seconds(most: float) -> Iterator[None]:
     """Raise `TooSlow` in the block after so many seconds of processor time; other processes do not
-    count.
-
-    Python's `re` looks for signals while it matches, so this ends a pattern that backtracks for
-    hours."""
+    count. Python's `re` looks for signals while it matches, so this ends a pattern that backtracks
+    for hours."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise TooSlow(f"more than {most:g} s of processor time")

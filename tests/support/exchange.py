@@ -17,10 +17,8 @@ _TITLE = re.compile(rf'"title":\s*"({"|".join(STAGES)})"')
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asked, and how it was answered.
-
-    `kind` is "pending" until the answer is out, then "answer" or the name of the fault. `started`
-    and `ended` are `time.monotonic()` seconds."""
+    """What a client asked, and how it was answered. `kind` is "pending" until the answer is out,
+    then "answer" or the name of the fault. `started` and `ended` are `time.monotonic()` seconds."""
 
     index: int
     stage: str
@@ -51,9 +49,8 @@ class Request:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON schema asked for, sent beside the messages or written into one.
-
-        Empty where there is none."""
+        """The JSON schema asked for, sent beside the messages or written into one. Empty where
+        there is none."""
         sent = _json_schema(self.body).get("schema")
         return sent if sent is not None else _schema_in(self.text, self.stage)
 
@@ -65,9 +62,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back. `body` replaces the whole envelope.
-
-    `send_only` closes the connection after that many bytes."""
+    """What goes back. `body` replaces the whole envelope. `send_only` closes the connection after
+    that many bytes."""
 
     content: str | None = ""
     finish_reason: str = "stop"
@@ -119,10 +115,8 @@ def error_body(message: str, code: str) -> bytes:
 
 def stage_of(body: Mapping[str, Any]) -> str:
     """The stage that asks: the name of the response schema, else the title of the schema in the
-    prompt.
-
-    The last title wins, because a transcript or a rubric may hold one too and the schema comes
-    after them."""
+    prompt. The last title wins, because a transcript or a rubric may hold one too and the schema
+    comes after them."""
     name = _json_schema(body).get("name")
     if name in STAGES:
         return str(name)

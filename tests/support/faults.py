@@ -28,9 +28,7 @@ _ERROR_TYPES = {
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that goes wrong: `spoil` makes the reply out of the normal one, after the gate is
-    open.
-
-    `name` appears as the request's `kind`."""
+    open. `name` appears as the request's `kind`."""
 
     name: str
     spoil: Spoil
@@ -147,9 +145,8 @@ class FaultRule:
 
 @dataclass(slots=True)
 class Faults:
-    """The faults of a server.
-
-    Every attempt counts as an occurrence, so a retry uses up `times` too."""
+    """The faults of a server. Every attempt counts as an occurrence, so a retry uses up `times`
+    too."""
 
     _rules: list[FaultRule] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -164,10 +161,8 @@ class Faults:
         when: Callable[[Request], bool] = lambda _request: True,
     ) -> None:
         """Strike `times` requests (None: all) of `stage` (None: any) for which `when` holds, past
-        the first `after`.
-
-        Of several rules that fit one request, the first added strikes and the others do not see it.
-        """
+        the first `after`. Of several rules that fit one request, the first added strikes and the
+        others do not see it."""
         with self._lock:
             most = math.inf if times is None else times
             self._rules.append(FaultRule(fault, stage, most, after, when))

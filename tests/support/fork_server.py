@@ -63,9 +63,8 @@ ADDRESS = "JRH_TEST_FORK_SERVER"
 
 
 def python() -> list[str]:
-    """The interpreter that an inner run is started with.
-
-    Takes `-u`, and `-m` or `-c` with their arguments."""
+    """The interpreter that an inner run is started with. Takes `-u`, and `-m` or `-c` with their
+    arguments."""
     address = os.environ.get(ADDRESS)
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
 
@@ -127,9 +126,8 @@ def is_served() -> bool:
 
 @contextlib.contextmanager
 def fork_server(folder: Path) -> Iterator[None]:
-    """Start a server that listens in the folder.
-
-    It ends, with all that it forked, at the end of the block."""
+    """Start a server that listens in the folder. It ends, with all that it forked, at the end of
+    the block."""
     address = folder / "fork"
     with socket.socket(socket.AF_UNIX) as listening, pytest.MonkeyPatch.context() as patch:
         listening.bind(str(address))

@@ -14,11 +14,9 @@ Reply = Callable[[str, str], tuple[int, Mapping[str, str], bytes]]
 
 class JudgeService(Loopback):
     """Answers `POST /judge` with `{"score": ..., "why": ...}`; `asked` are the bodies that came,
-    and `headers` what came with them.
-
-    `statuses` and `scores` are sent first, one for each of the first requests. `reply` makes the
-    whole answer of a path and a body in their place: status, headers and body. Leaving the block
-    closes the port; `url` stays."""
+    and `headers` what came with them. `statuses` and `scores` are sent first, one for each of the
+    first requests. `reply` makes the whole answer of a path and a body in their place: status,
+    headers and body. Leaving the block closes the port; `url` stays."""
 
     def __init__(self, reply: Reply | None = None) -> None:
         super().__init__()

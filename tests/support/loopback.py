@@ -34,9 +34,8 @@ class Wire:
 
 
 class Loopback:
-    """Answers by `respond` on 127.0.0.1 while its block is open.
-
-    Leaving the block closes the port and every connection, and raises what `respond` raised."""
+    """Answers by `respond` on 127.0.0.1 while its block is open. Leaving the block closes the port
+    and every connection, and raises what `respond` raised."""
 
     def __init__(self) -> None:
         self.port = 0

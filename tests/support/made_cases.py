@@ -218,9 +218,8 @@ def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN
 
 
 def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message, ...]:
-    """The transcript as it was before these edits: of all edits of a made case, its run.
-
-    An edit of `edits: text` has no messages to put back, and stays."""
+    """The transcript as it was before these edits: of all edits of a made case, its run. An edit of
+    `edits: text` has no messages to put back, and stays."""
     restored = list(messages)
     for edit in reversed(edits):
         end = edit.message_index + len(edit.after)

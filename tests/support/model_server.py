@@ -46,11 +46,10 @@ Delay: TypeAlias = "float | Callable[[Request], float]"
 
 
 class ModelServer(Loopback):
-    """Answers chat completions on 127.0.0.1.
-
-    `answer` makes the answer out of the request; `delay` is seconds, or a function of the request;
-    with `keep=False` a request is forgotten after its answer, so that a benchmark's memory stays
-    flat. A request is on record as answered before its first byte goes out."""
+    """Answers chat completions on 127.0.0.1. `answer` makes the answer out of the request; `delay`
+    is seconds, or a function of the request; with `keep=False` a request is forgotten after its
+    answer, so that a benchmark's memory stays flat. A request is on record as answered before its
+    first byte goes out."""
 
     def __init__(
         self, answer: AnswerFunction | None = None, *, delay: Delay = 0.0, keep: bool = True
@@ -92,9 +91,8 @@ class ModelServer(Loopback):
     def wait_for(
         self, count: int, stage: str | None = None, *, answered: bool = False, timeout: float = 10.0
     ) -> None:
-        """Block until `count` requests have arrived (or were answered).
-
-        TimeoutError after `timeout` seconds."""
+        """Block until `count` requests have arrived (or were answered). TimeoutError after
+        `timeout` seconds."""
         with self._changed:
             if not self._changed.wait_for(
                 lambda: self.count(stage, answered=answered) >= count, timeout

@@ -26,11 +26,10 @@ _TRANSCRIPT = re.compile(r"^<transcript\b.*^</transcript>", re.MULTILINE | re.DO
 
 
 class Obedient:
-    """The scripted answers of all stages.
-
-    The planner edits the last assistant turn (lines that start with `[index] `), and plans nothing
-    where the rubric shall be satisfied. A transcript without a marker gets the lowest score that
-    the schema or the scale in the prompt (lines `N: label`) has."""
+    """The scripted answers of all stages. The planner edits the last assistant turn (lines that
+    start with `[index] `), and plans nothing where the rubric shall be satisfied. A transcript
+    without a marker gets the lowest score that the schema or the scale in the prompt (lines `N:
+    label`) has."""
 
     def __call__(self, request: Request) -> Answer:
         answers = {
@@ -138,9 +137,8 @@ def _lowest_score(request: Request) -> int:
 
 
 def _lowest_on_scale(prompt: str) -> int:
-    """The first number of the first block of lines `N: label` that counts up by one.
-
-    0 where there is no scale."""
+    """The first number of the first block of lines `N: label` that counts up by one. 0 where there
+    is no scale."""
     block: list[int] = []
     for line in filter(str.strip, _TRANSCRIPT.sub("", prompt).splitlines()):
         level = _LEVEL.match(line)

@@ -51,10 +51,9 @@ DEFAULTS: Mapping[str, Scripted] = {
 
 class ScriptedModel:
     """A `Complete` that answers from a script; what the script does not say is answered from
-    `DEFAULTS`.
-
-    A stage's script is the fields of its answer, a function of the request, an exception to raise,
-    or a list of these, one per call; its last entry then serves for all further calls."""
+    `DEFAULTS`. A stage's script is the fields of its answer, a function of the request, an
+    exception to raise, or a list of these, one per call; its last entry then serves for all further
+    calls."""
 
     def __init__(self, **scripts: Scripted | Sequence[Scripted]) -> None:
         self.requests: list[Asked] = []

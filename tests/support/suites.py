@@ -82,10 +82,9 @@ def write_suite(
     name: str = "tiny",
     workers: int = 4,
 ) -> SuiteFiles:
-    """Write a suite and say where it is; several may share a folder under different names.
-
-    `runs` is how many, or what `run` returns for each; a `log` is copied instead. `rubrics` is how
-    many, or the entries of the rubric file. `workers` is how many calls are in flight at once.
+    """Write a suite and say where it is; several may share a folder under different names. `runs`
+    is how many, or what `run` returns for each; a `log` is copied instead. `rubrics` is how many,
+    or the entries of the rubric file. `workers` is how many calls are in flight at once.
     `overrides` is merged into the config, mapping by mapping."""
     suite = SuiteFiles(folder, folder / "inputs" / "configs" / f"{name}.yml", name)
     suite.data.mkdir(parents=True)
@@ -106,9 +105,8 @@ def write_suite(
 def run(
     number: int, *, messages: Sequence[Message] | None = None, epoch: int = 1, **sample: Any
 ) -> dict[str, Any]:
-    """One sample of a log: order `number` is looked up with a tool and reported.
-
-    `sample` sets further fields."""
+    """One sample of a log: order `number` is looked up with a tool and reported. `sample` sets
+    further fields."""
     return {
         "id": f"run-{number}",
         "epoch": epoch,
@@ -130,9 +128,8 @@ def rubric(number: int, mode: str = "binary") -> dict[str, Any]:
 
 
 def built_log(runs: Sequence[Mapping[str, Any]]) -> Path:
-    """An `.eval` file with these samples, written by Inspect once per test process.
-
-    Copy it, do not change it."""
+    """An `.eval` file with these samples, written by Inspect once per test process. Copy it, do not
+    change it."""
     return _built_log(json.dumps(list(runs)))
 
 

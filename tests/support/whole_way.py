@@ -28,9 +28,8 @@ UNKEPT: dict[str, Any] = {"admit": lambda: None, "changed": bool, "room": contex
 @contextlib.contextmanager
 def played_the_whole_way() -> Iterator[list[str]]:
     """Play every recorded call of the sessions in the block, too; yields what the client reads in
-    another way than it is recorded.
-
-    Calls without an exchange, such as those of a project's own client, are left alone."""
+    another way than it is recorded. Calls without an exchange, such as those of a project's own
+    client, are left alone."""
     differences: list[str] = []
     recorders: list[HttpRecorder] = []
 

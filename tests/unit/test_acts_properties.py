@@ -64,10 +64,8 @@ SHOP: tuple[Message, ...] = (
 
 
 class HostileStages:
-    """A `Complete` whose answers have the shape that is asked for, and any content.
-
-    Most of that is from the run, or near it, which is more dangerous than noise: it passes the
-    first checks."""
+    """A `Complete` whose answers have the shape that is asked for, and any content. Most of that is
+    from the run, or near it, which is more dangerous than noise: it passes the first checks."""
 
     def __init__(self, data: st.DataObject, run: Sequence[Message]) -> None:
         self._data = data

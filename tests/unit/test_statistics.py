@@ -138,9 +138,8 @@ def test_ordinal_figures_count_levels() -> None:
 
 
 def panel_of(*votes: tuple[int | None, ...]) -> list[Panel]:
-    """Verdicts on the violations of one run each, by the judges a, b, c.
-
-    None is an unscored one."""
+    """Verdicts on the violations of one run each, by the judges a, b, c. None is an unscored
+    one."""
     results = []
     for run, scores in enumerate(votes):
         for judge, score in zip("abc", scores, strict=False):
