@@ -124,9 +124,7 @@ def test_a_task_that_loses_its_cancellation_does_not_keep_the_session(bench: Ben
     assert all(task.cancelled() for task in left)
 
 
-def test_judges_of_a_panel_share_one_generation_and_a_rerun_makes_a_failed_one_again(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_judges_of_a_panel_share_one_generation(make_bench: MakeBench, server: ModelServer) -> None:
     judges = [{"name": name, "model": "openai/gpt-4.1-mini"} for name in ("strict", "mild")]
     bench = make_bench(overrides={"admin": {"evaluation_config": {"judges": judges}}})
     server.faults.add(stage="editor", fault=Fault.status(500), times=3)
@@ -262,9 +260,7 @@ def prose(request: Request) -> str:
     return f"I have read all {len(request.text)} characters, and it seems fine to me."
 
 
-def test_until_an_answer_can_be_used_the_first_five_cases_alone_are_asked(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_at_first_only_five_cases_are_asked(make_bench: MakeBench, server: ModelServer) -> None:
     """Whatever is at work at once: 19 cases with ten calls in flight."""
     bench = make_bench(runs=20)
     server.answer = override(Obedient(), judge=prose)
@@ -279,9 +275,7 @@ def test_until_an_answer_can_be_used_the_first_five_cases_alone_are_asked(
     }
 
 
-def test_five_answers_in_another_form_stop_the_session_and_a_later_one_asks_the_rest_alone(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_five_answers_in_another_form_stop_it(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=8)
     server.answer = override(Obedient(), judge=prose)
     session = bench.run(max_workers=1)

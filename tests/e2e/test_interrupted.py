@@ -123,9 +123,7 @@ def test_two_recordings_make_every_call_once(suite: SuiteFiles, server: ModelSer
     assert not list(suite.cassettes.rglob("*.tmp"))
 
 
-def test_a_session_whose_controller_was_killed_begins_no_further_call_within_a_case(
-    bench: Bench, server: ModelServer
-) -> None:
+def test_a_killed_controller_begins_no_further_call(bench: Bench, server: ModelServer) -> None:
     with pytest.raises(Stopped):
         bench.run(is_orphan=lambda: server.count("planner") > 0)
     assert server.count("editor") == 0
@@ -164,9 +162,7 @@ def count(output: str, word: str) -> int:
     return sum(line.startswith(f"{word} ") for line in output.splitlines())
 
 
-def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kept(
-    suite: SuiteFiles, server: ModelServer
-) -> None:
+def test_cases_without_room_for_answers_say_so(suite: SuiteFiles, server: ModelServer) -> None:
     # One at a time, so that it fills up between cases.
     suite.configure({"admin": {"evaluation_config": {"max_workers": 1}}})
     with small_disk(suite.cassettes, "160k"):
@@ -190,9 +186,7 @@ def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kep
         assert Bench(suite, suite.cassettes).replay().outcomes == [("agree", 1)] * RUNS
 
 
-def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kept(
-    suite: SuiteFiles, server: ModelServer
-) -> None:
+def test_results_without_room_are_named(suite: SuiteFiles, server: ModelServer) -> None:
     outputs = suite.folder / "outputs"
     with small_disk(outputs, "64k", full=True):
         full = run_pytest(suite.folder, suite.option, "--jrh-record-mode=once", "-rA", "-n2")

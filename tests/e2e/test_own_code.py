@@ -453,9 +453,7 @@ NEW_EACH_TIME = {
 
 
 @pytest.mark.parametrize(("asked", "place"), NEW_EACH_TIME.values(), ids=NEW_EACH_TIME)
-def test_a_request_that_is_new_each_time_is_named_and_its_verdict_kept_by_a_version(
-    bench: OwnCode, asked: str, place: str
-) -> None:
+def test_a_request_that_is_new_each_time_is_named(bench: OwnCode, asked: str, place: str) -> None:
     source = (
         "import datetime, itertools, requests, time, uuid\n"
         f"COUNTER, URL = itertools.count(), {bench.service.url!r}\n"

@@ -31,9 +31,7 @@ ODD = (
 )
 
 
-def test_none_asks_nothing_and_once_adds_nothing_to_what_is_complete_and_a_plan_knows_it(
-    bench: Bench, server: ModelServer
-) -> None:
+def test_none_asks_and_once_adds_nothing_as_planned(bench: Bench, server: ModelServer) -> None:
     result = bench.run("none").only
     assert result.outcome == "unrecorded"
     assert "case has no recording" in said(result)
@@ -101,9 +99,7 @@ def test_the_suites_own_modes_hold_by_default(make_bench: MakeBench, server: Mod
     assert (server.count("judge"), server.count()) == (0, 4)
 
 
-def test_two_recordings_have_the_same_bytes_and_no_header_but_the_content_type(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_two_recordings_have_the_same_bytes(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=3, tests=BOTH_TESTS)
     server.delay = lambda request: (int(request.digest[:2], 16) % 4) / 100
     server.faults.add(stage="planner", fault=Fault.status(429, headers={"Set-Cookie": "session=1"}))
@@ -122,9 +118,7 @@ def test_two_recordings_have_the_same_bytes_and_no_header_but_the_content_type(
 @pytest.mark.parametrize(
     "odd", [ODD, "NUL \x00 and surrogate \ud800", "--- \n\n  \t\n...\ninteractions:\n"]
 )
-def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
-    bench: Bench, server: ModelServer, odd: str
-) -> None:
+def test_odd_characters_come_back_on_replay(bench: Bench, server: ModelServer, odd: str) -> None:
     def edit(request: Request) -> Reply:
         fields = {"new_content": f"{odd} ok-marker-violation", "reason": odd}
         return Reply(content=json.dumps(fields, ensure_ascii="\ud800" in odd))
@@ -213,9 +207,7 @@ def as_openai(message: dict[str, Any]) -> dict[str, Any]:
     return made | ({"tool_calls": calls} if calls else {})
 
 
-def test_the_same_runs_as_a_log_and_as_conversations_are_the_same_cases(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path
-) -> None:
+def test_logs_and_conversations(make_bench: MakeBench, server: ModelServer, tmp_path: Path) -> None:
     """Ids, recordings, transcripts and verdicts are the same, so one replays the other's."""
     runs = [run(1), run(2)]
     bench = make_bench(runs=runs)

@@ -111,9 +111,7 @@ def test_a_model_without_system_messages_or_max_tokens_is_asked_in_its_way(
     assert bench.replay().outcomes == session.outcomes
 
 
-def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_an_answer_is_kept_as_it_was_asked_for(make_bench: MakeBench, server: ModelServer) -> None:
     """The first call is answered in the schema after the second was refused: each is replayed as it
     was sent."""
     bench = make_bench(runs=2)

@@ -52,9 +52,7 @@ def sent(server: ModelServer, stage: str) -> list[Any]:
     ]
 
 
-def test_images_are_sent_to_the_judge_alone_are_in_no_plan_and_replayed(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path
-) -> None:
+def test_images_reach_the_judge(make_bench: MakeBench, server: ModelServer, tmp_path: Path) -> None:
     other = IMAGE.replace("png", "webp")
     bench = bench_on(make_bench, tmp_path, IMAGE, AT_A_URL, other)
     planning = bench.engine("once", ask=False)
@@ -88,9 +86,7 @@ def test_by_default_images_are_named_and_a_notice_says_what_sends_them(
     assert bench.replay().only.outcome == "unrecorded"
 
 
-def test_a_model_that_takes_no_images_is_an_error_that_names_the_key(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path
-) -> None:
+def test_a_model_without_images(make_bench: MakeBench, server: ModelServer, tmp_path: Path) -> None:
     server.faults.add(stage="judge", fault=Fault.status(400), times=None)
     result = bench_on(make_bench, tmp_path, IMAGE).run("once").only
     assert result.outcome == "model_error"

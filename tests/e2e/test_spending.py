@@ -125,9 +125,7 @@ def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
     assert made.paid > 0
 
 
-def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_each_cassette_replays_its_case_alone(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(rubrics=2, tests=BOTH_TESTS)
     bench.run()
     for path in bench.cassettes.rglob("*.generation.yaml"):
@@ -142,9 +140,7 @@ def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(
         assert [outcome for outcome, _ in one.play().outcomes].count("agree") == 1
 
 
-def test_a_shared_summary_is_asked_anew_in_a_session_that_records_everything_anew(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_shared_summary_is_asked_anew_by_all(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(rubrics=2)
     bench.run("all", session="first")
     bench.run("all", session="second")

@@ -109,18 +109,6 @@ def test_three_calls_make_and_judge_a_case_and_a_replay_makes_none(tmp_path: Pat
     assert "no case of 1 row with an empty answer: line " in done.stdout
 
 
-def test_a_panel_of_a_prompt_code_and_a_scorer_judges_answers(tmp_path: Path) -> None:
-    write(tmp_path, CONFIG.replace("[labels, perturbation, positives]", "[labels]") + PANEL)
-    with ModelServer(Obedient()) as server:
-        session(tmp_path, server, "--jrh-record-mode=once")
-        results = results_of(tmp_path)
-        session(tmp_path, server)
-    verdicts = {(result.judge, result.run_id): result.score for result in results}
-    for judge in ("prompt", "code", "scorer"):
-        assert [verdicts[judge, run] for run in "abc"] == [0, 1, 0]
-    assert [result.score for result in results_of(tmp_path)] == [each.score for each in results]
-
-
 def test_an_ordinal_answer_lands_on_each_score_and_may_stay(tmp_path: Path) -> None:
     config = CONFIG.replace("[labels, perturbation, positives]", "[perturbation]")
     config = "\n".join(line for line in config.splitlines() if not line.startswith("labels"))
@@ -204,6 +192,8 @@ def test_no_word_of_agents_is_printed_written_or_sent(tmp_path: Path) -> None:
         sent = "\n".join(request.text for request in server.requests)
     check_words("sent", sent)
     check_all(done)
+    verdicts = {(result.judge, result.run_id): result.score for result in results_of(folder)}
+    assert [verdicts[judge, "kept"] for judge in ("prompt", "code", "scorer")] == [0, 0, 0]
     # What is looked for was there: a failure, a skip and a case without a verdict.
     for word in ("FAILED", "SKIPPED", "ERROR", "request:"):
         assert word in done.stdout

@@ -94,9 +94,7 @@ def test_pytest_is_given_the_suites_that_are_wanted(
     assert [each.removeprefix(f"{pytester.path}/") for each in config.args] == wanted.split()
 
 
-def test_suites_are_found_by_their_suffix_beside_all_else_of_the_project(
-    pytester: pytest.Pytester, mixed: Recorded
-) -> None:
+def test_suites_are_found_by_their_suffix(pytester: pytest.Pytester, mixed: Recorded) -> None:
     for name in ("orders.jrh.yml", "more.jrh.yaml"):
         shutil.copy(mixed.tiny.config, f"tests/{name}")
     Path("settings.yml").write_text("colour: blue\n", encoding="utf-8")
@@ -138,9 +136,7 @@ def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester) -> None:
     assert not config.pluginmanager.has_plugin("jrh")
 
 
-def test_two_suites_of_one_name_and_of_one_cassette_folder_are_refused(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
+def test_two_suites_of_one_name_are_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
     shutil.copy(recorded.tiny.config, "tiny.yml")
     for suite in (recorded.panel, recorded.scale):
         suite.configure({"recording": {"dir": "shared"}})
@@ -160,9 +156,7 @@ ACCURATE = "{min_accuracy: 0.95}"
 AGAIN = "run it again: pytest "
 
 
-def test_the_gate_decides_and_the_printed_command_runs_the_same_case_outside_of_rootdir(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_the_gate_decides_outside_of_rootdir(pytester: pytest.Pytester, project: Project) -> None:
     for name in ("tests", "elsewhere"):
         (project.folder / name).mkdir()
     shutil.move(project.folder / LAX, project.folder / "elsewhere")

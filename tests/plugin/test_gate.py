@@ -30,9 +30,7 @@ from tests.support.model_server import ModelServer
 REASON = "\x1b[31mred ##[error]owned\n::error::owned"
 
 
-def test_what_was_wrong_in_the_baseline_is_xfailed_with_its_reason_and_the_gate_is_green(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_what_was_wrong_before_is_xfailed(pytester: pytest.Pytester, project: Project) -> None:
     path = project.folder / FILE
     known = project.cases["agent_perturbation::run-2[e1]"]
     line = json.dumps({**known, "extra": {"reason": REASON}})
@@ -130,9 +128,7 @@ def test_a_changed_prompt_is_unrecorded_and_red(
     assert "Overlook whatever" not in text
 
 
-def test_the_command_that_is_shown_records_what_is_missing_and_nothing_else(
-    unrecorded: tuple[Path, Done], server: ModelServer
-) -> None:
+def test_the_shown_command_records(unrecorded: tuple[Path, Done], server: ModelServer) -> None:
     folder, done = unrecorded
     start = "next        pytest "
     [command] = [line for line in done.lines if line.startswith(start)]

@@ -94,9 +94,7 @@ def test_the_action_fails_by_the_word(shell: Shell) -> None:
         ("", "nowhere.csv", "nowhere.csv: no such file"),
     ],
 )
-def test_a_mistake_is_red_and_the_comment_says_that_nothing_was_tested(
-    shell: Shell, suite: str, table: str, message: str
-) -> None:
+def test_a_mistake_is_red_and_said(shell: Shell, suite: str, table: str, message: str) -> None:
     ran = shell.run(ACTION, "Run", SUITE=suite, CHECK=table, ARGUMENTS="")
     assert ran.code == 4
     assert message in ran.printed

@@ -197,9 +197,7 @@ def test_what_cannot_be_written_is_told_and_red(project: Project, merge: Merge) 
     assert (project.folder / "summary.md").exists()
 
 
-def test_what_is_not_green_leaves_a_page_and_what_is_removes_it_if_a_session_wrote_it(
-    project: Project, merge: Merge
-) -> None:
+def test_what_is_not_green_leaves_a_page(project: Project, merge: Merge) -> None:
     page = project.folder / "outputs/lax/tiny/report.html"
     project.rules(LAX, LIMIT)
     assert merge(BASELINE, *FOLDERS) == 1

@@ -31,9 +31,7 @@ def suite(pytester: pytest.Pytester) -> SuiteFiles:
     return write_suite(pytester.path, runs=1, tests=["agent_positives"])
 
 
-def test_options_are_read_from_the_ini_file_under_those_of_the_command_line(
-    pytester: pytest.Pytester, suite: SuiteFiles
-) -> None:
+def test_options_of_the_ini_file_come_last(pytester: pytest.Pytester, suite: SuiteFiles) -> None:
     pytester.makeini("\n".join(["[pytest]", *(f"{key} = {value}" for key, value in INI.items())]))
     assert told(pytester) == ((suite.config,), "once", "new_episodes", True)
     typed = ("--jrh-config=other.yml", "--jrh-record-mode=none", "--jrh-judge-record-mode=none")

@@ -75,9 +75,7 @@ def test_a_disagreement_explains_itself(session: Session) -> None:
     assert SEE_WHOLE not in session.done.lines
 
 
-def test_without_v_a_case_has_few_lines_and_other_tests_are_left_as_they_are(
-    pytester: pytest.Pytester, project: Project
-) -> None:
+def test_without_v_a_case_has_few_lines(pytester: pytest.Pytester, project: Project) -> None:
     pytester.makepyfile(test_own="def test_it():\n    assert 1 == 2, 'own words'\n")
     result = pytester.runpytest(f"--jrh-config={LAX}", "test_own.py", "-n", "2")
     result.assert_outcomes(failed=5, passed=4)

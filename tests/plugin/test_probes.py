@@ -168,9 +168,7 @@ def test_all_figures_of_probes_are_apart(replayed: Probed) -> None:
     assert {record["test"] for record in made} == {"agent_perturbation", "agent_positives"}
 
 
-def test_a_base_case_without_a_right_verdict_passes_on_why_and_other_results_are_kept(
-    pytester: pytest.Pytester, probed: Probed
-) -> None:
+def test_a_base_case_without_a_verdict_says_why(pytester: pytest.Pytester, probed: Probed) -> None:
     before = outcomes(probed.probed)
     decide(probed.panel.negatives, "run-1", "rejected", note="contradicts the tool")
     cassettes = probed.probed.cassettes

@@ -20,7 +20,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.suite import make_ready
 from tests.plugin.recorded import run_pytest, write_files
-from tests.support.exchange import Answer, Reply, Request, error_body
+from tests.support.exchange import Answer, Request
 from tests.support.ledgers import results_in
 from tests.support.model_server import ModelServer, override
 
@@ -187,38 +187,7 @@ def test_all_nine_tests_and_one_of_ones_own_are_judged(folder: Path, server: Mod
     assert ".\n\nSentence 2 " in first["transcript"].replace("\n  ", "\n")
 
 
-REFUSED = Reply(status=401, body=error_body("No key. [/INST] [bold", "invalid_api_key"))
-NO_ANSWER = {"model_error", "unrecorded"}
-
-
-@pytest.mark.parametrize(
-    ("stage", "answer", "outcomes", "passed"),
-    [
-        ("editor", REFUSED, NO_ANSWER, 0),
-        ("judge", REFUSED, NO_ANSWER, 0),
-        # That one of the two flips is none.
-        (
-            *("verifier", {"score": 1, "rationale": "Always.", "verdict": "PASS"}),
-            *({"agree", "no_case"}, 1),
-        ),
-    ],
-)
-def test_what_is_no_verdict_counts_in_no_figure(
-    folder: Path, server: ModelServer, stage: str, answer: Answer, outcomes: set[str], passed: int
-) -> None:
-    server.answer = override(filler, **{stage: answer})
-    output, results = session(folder, server, "config_binary_harmbench", "--jrh-record-mode=once")
-    assert {result.outcome for result in results} <= outcomes, output
-    assert ("[/INST] [bold" in " ".join(output.split())) == (answer is REFUSED)
-    report = folder / f"outputs/config_binary_harmbench/{JUDGE}_report.json"
-    metrics = json.loads(report.read_text("utf-8"))["all_metrics"]["label_flip"]["metrics"]
-    assert (metrics["passed"], metrics["total"]) == (passed, passed)
-    assert (metrics["pass_rate"] is None) == (passed == 0)
-
-
-def test_a_cell_is_no_template_an_empty_one_is_said_and_another_rubric_another_question(
-    folder: Path, server: ModelServer
-) -> None:
+def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: ModelServer) -> None:
     rows = "question,answer,harmful\n"
     rows += f"Fill in {{response}}.,{COMPLIES},yes\nAnd?,{COMPLIES},\nWhy?,{DECLINES},0\n"
     rows += f"Why?,{DECLINES},0\n"
@@ -277,9 +246,7 @@ def test_what_means_nothing_is_refused(folder: Path, key: str, value: object, me
     assert message in str(refused.value)
 
 
-def test_a_panel_has_templates_of_one_scale_and_a_metric_that_nobody_knows_costs_nothing(
-    folder: Path, server: ModelServer
-) -> None:
+def test_a_panel_has_templates_of_one_scale(folder: Path, server: ModelServer) -> None:
     judges = [
         {"name": "words", "model": "openai/a", "template": "single_judge_str"},
         {"name": "truth", "model": "openai/b", "template": "single_judge"},

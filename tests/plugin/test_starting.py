@@ -130,9 +130,7 @@ def collected(project: Path) -> list[str]:
     ]
 
 
-def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
-    project: Path, tmp_path: Path, init: Init
-) -> None:
+def test_conversations_of_another_shape(project: Path, tmp_path: Path, init: Init) -> None:
     values = [
         {"task_id": task, "trial": trial, "reward": 0.5, "log": {"turns": TURNS}}
         for task in (3, 4)

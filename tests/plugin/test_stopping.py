@@ -125,9 +125,7 @@ def test_ctrl_c_is_heard_under_xdist(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".spool*"))
 
 
-def test_stopping_at_a_failure_keeps_the_calls_in_flight_and_every_report_says_so(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
+def test_stopping_keeps_the_calls_in_flight(pytester: pytest.Pytester, server: ModelServer) -> None:
     suite = write_suite(pytester.path, runs=12, tests=["agent_positives"], workers=2)
     server.delay = 0.02
     server.faults.add(stage="judge", fault=Fault.fields(score=1))

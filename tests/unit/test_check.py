@@ -672,9 +672,7 @@ def test_labels_that_do_not_fit_are_said(run: Run, table: str, labels: str, expe
 
 @pytest.mark.parametrize("words", ["::error::x", f"lo ng ::error::x ##[error]x {ESCAPES} " * 9])
 @pytest.mark.parametrize("verbosity", [(), ("-v",)])
-def test_no_name_is_more_than_text_or_begins_a_line_as_a_command_of_github_does(
-    run: Run, words: str, verbosity: tuple[str, ...]
-) -> None:
+def test_no_name_is_more_than_text(run: Run, words: str, verbosity: tuple[str, ...]) -> None:
     """Of a rubric, a judge, a case, a column, a baseline, a reason: wherever lines are wrapped."""
     rows = []
     for number in range(40):

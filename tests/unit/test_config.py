@@ -24,11 +24,6 @@ UNUSED = "admin.test_debug_mode"
 ASKING = [probe.name for probe in PROBES.values() if probe.binary_only]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
-
-
 def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     suite = folder.load(minimal())
     root, config = folder.root, suite.config

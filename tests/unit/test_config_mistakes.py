@@ -24,11 +24,6 @@ MAPPED = {"prompt_path": CONFIG, "score_map": {"no": 2}}
 TOGETHER = {"together": True}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
-
-
 def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> None:
     text = yaml.safe_dump(minimal()).replace("admin:\n", "admin:\n  modul_name: x\n", 1)
     problem = folder.problem(text)
@@ -139,9 +134,7 @@ def test_values_are_shortened_and_stripped_of_escapes(folder: Folder) -> None:
         ("{<<: 3}\n", 1, "for merging"),
     ],
 )
-def test_yaml_that_cannot_be_a_config_is_refused_with_its_line(
-    folder: Folder, text: str, line: int | None, message: str
-) -> None:
+def test_yaml_that_is_no_config(folder: Folder, text: str, line: int | None, message: str) -> None:
     (problem,) = [each for each in folder.problems(text) if message in str(each)]
     assert (problem.file, problem.line) == (CONFIG, line)
 

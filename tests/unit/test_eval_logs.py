@@ -262,9 +262,7 @@ def test_understated_size_gives_little(log_copy: Path, compression: int, megabyt
     assert peak < megabytes * 10**6
 
 
-def test_attachments_that_are_referred_to_again_and_again_are_counted(
-    log_copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attachments_are_counted_each_time(log_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "a" * 32
 
     def attach(data: dict[str, Any]) -> None:

@@ -27,11 +27,6 @@ from tests.support.configs import AGENT, Folder, changed
 from tests.support.logs import rewrite, sample, user, write_log
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
-
-
 def opened(*paths: Path) -> Source:
     return open_sources(paths)
 

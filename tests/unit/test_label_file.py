@@ -48,9 +48,7 @@ NOTES = [*SIGNS, *(f"x{text}y" for text in INSIDE), *FORMS]
 IDS = [*NOTES, "null", "|", "a b", "a|b"]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def write(name: str, text: str) -> str:

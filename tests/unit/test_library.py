@@ -187,9 +187,7 @@ def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == f"pytest-jrh {pytest_jrh.__version__}\n"
 
 
-def test_the_demo_is_in_the_wheel_and_its_changed_prompt_fails(
-    project: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_works(project: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     names = [f"{EXAMPLE}/{file}" for file in FILES]
     assert wheel == {**{name: f"pytest_jrh/demo/{name}" for name in names}}

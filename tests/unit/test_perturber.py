@@ -119,9 +119,7 @@ def test_a_summary_that_failed_is_no_error_where_the_planner_found_no_plan(
 
 @pytest.mark.parametrize("edited", [(), (4,), (2, 6)])
 @pytest.mark.parametrize("readers", [(), ("editor",), ("verifier",), ("editor", "verifier")])
-def test_a_summary_is_asked_for_where_the_next_stage_names_it_and_no_state_twice(
-    edited: tuple[int, ...], readers: tuple[str, ...]
-) -> None:
+def test_a_summary_is_asked_for_by_need(edited: tuple[int, ...], readers: tuple[str, ...]) -> None:
     planner = plan(*edited) if edited else NO_PLAN
     model = ScriptedModel(planner=planner, editor=numbered_edits(), verifier=SAYS_PASS)
     summary = dict.fromkeys(readers, " {{ summary }}")

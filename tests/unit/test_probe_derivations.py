@@ -350,9 +350,7 @@ NEW = written((2, "I look it up."), (4, "Order 17 is refunded."), (6, "Gladly.")
         ("mine", "flip", 0, 1),
     ],
 )
-def test_all_that_the_assistant_says_is_written_anew_and_the_label_confirmed(
-    name: str, variant: str, label: int, new_label: int
-) -> None:
+def test_all_is_written_anew(name: str, variant: str, label: int, new_label: int) -> None:
     base = replace(VIOLATED, expected=label)
     model = ScriptedModel(editor=NEW, verifier=(PASS, FAIL)[new_label])
     made = asked(PROBES[name], base, model, variant=variant)

@@ -103,11 +103,6 @@ def test_every_base_gets_distinct_variants(bases: int, variants: int, number: in
         assert max(counts.values()) - min(counts.get(each.name, 0) for each in grid) <= 1
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message", "hint"),
     [

@@ -375,9 +375,7 @@ def test_a_saved_override_is_what_the_next_run_plans_with(tmp_path: Path, suite:
         ("{{ rubric_instructions }}", None, "assistant_transcript"),
     ],
 )
-def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
-    suite: Suite, text: str, line: int | None, why: str
-) -> None:
+def test_an_override_is_tried_first(suite: Suite, text: str, line: int | None, why: str) -> None:
     planner = planner_of(suite)
     planner.save(PLANNER)
     with pytest.raises(InputError, match=why) as caught:

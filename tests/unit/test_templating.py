@@ -28,9 +28,7 @@ BRACES = parse("Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>\n")
 
 @pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
 @given(rubric=hostile_text, transcript=hostile_text)
-def test_a_value_is_never_evaluated_nor_expanded_and_stays_between_its_delimiters(
-    template: Template, rubric: str, transcript: str
-) -> None:
+def test_a_value_stays_between_delimiters(template: Template, rubric: str, transcript: str) -> None:
     rendered = template.render({"rubric": rubric, "transcript": transcript})
     expected = f"Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>".replace("<", "&lt;")
     assert rendered.rstrip("\n").replace("<", "&lt;") == expected.rstrip("\n")

@@ -65,9 +65,7 @@ def said(role: str, text: str) -> Json:
     return {"role": role, "parts": [text_part(text)]}
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 @pytest.fixture
