@@ -58,9 +58,7 @@ class OwnCode(Bench):
 
 
 @pytest.fixture
-def bench(
-    tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[OwnCode]:
+def bench(tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     # A judge's file is written twice within the second that Python tells by.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])

@@ -24,12 +24,10 @@ from tests.support.model_server import Fault, ModelServer, Obedient, Request, en
 from tests.support.suites import BOTH_TESTS, run, write_suite
 
 
-def asked(
-    bench: Bench, server: ModelServer, mode: RecordMode | None, **more: Any
-) -> dict[str, int]:
+def asked(bench: Bench, server: ModelServer, mode: RecordMode | None, **how: Any) -> dict[str, int]:
     """The requests that a session sends, by stage."""
     before = server.count()
-    bench.run(mode, **more)
+    bench.run(mode, **how)
     return dict(Counter(request.stage for request in server.requests[before:]))
 
 

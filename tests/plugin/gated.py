@@ -113,7 +113,7 @@ def make_project(parent: Path) -> Project:
     return Project(suite, first, laxer, left)
 
 
-def section(lines: list[str], title: str) -> list[str]:
+def under(lines: list[str], title: str) -> list[str]:
     """The names under a title such as `regressions (3):`."""
     start = lines.index(title) + 1
     names: list[str] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.gated import BASELINE, FILE, TINY, UPDATE, Project, section
+from tests.plugin.gated import BASELINE, FILE, TINY, UPDATE, Project, under
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Done, judges, outcomes, run_pytest
 from tests.plugin.test_probes import PROBE, write_probed
 from tests.support.faults import Fault
@@ -124,7 +124,7 @@ def test_a_killed_worker_is_said_and_loses_nothing(project_once: Project, tmp_pa
     told = outcomes(done.lines)
     assert told.pop(killed) == "FAILED"
     assert told[f"{TINY}::{PERTURBATION}run-1[e1]"] == "PASSED"
-    assert section(done.lines, "never reported (1):") == [killed]
+    assert under(done.lines, "never reported (1):") == [killed]
     assert "FAIL  1 case has no verdict (1 never reported)" in done.lines
     said = "The baseline baseline.json was not updated, because the session did not finish."
     assert said in done.lines

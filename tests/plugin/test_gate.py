@@ -11,18 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.gated import (
-    BASELINE,
-    BROKEN,
-    FILE,
-    LAX,
-    LIMIT,
-    REGRESSED,
-    TINY,
-    UPDATE,
-    Project,
-    section,
-)
+from tests.plugin.gated import BASELINE, BROKEN, LAX, LIMIT, REGRESSED, TINY, UPDATE, Project, under
 from tests.plugin.recorded import PERTURBATION, Done, run_pytest
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
@@ -31,7 +20,7 @@ REASON = "\x1b[31mred ##[error]owned\n::error::owned"
 
 
 def test_what_was_wrong_before_is_xfailed(pytester: pytest.Pytester, project: Project) -> None:
-    path = project.folder / FILE
+    path = project.folder / "baseline.json"
     known = project.cases["agent_perturbation::run-2[e1]"]
     line = json.dumps({**known, "extra": {"reason": REASON}})
     path.write_text(path.read_text("utf-8").replace(json.dumps(known), line), encoding="utf-8")
@@ -61,7 +50,7 @@ def test_a_first_baseline_is_green_and_names_what_it_accepts(project_once: Proje
     assert first.code == pytest.ExitCode.OK
     said = "The baseline baseline.json now holds 8 cases: 8 added, 0 changed, 0 removed."
     assert said in first.lines
-    assert len(section(first.lines, "accepted into the baseline, though wrong (1):")) == 1
+    assert len(under(first.lines, "accepted into the baseline, though wrong (1):")) == 1
     [xfailed] = [line for line in first.lines if line.startswith("XFAIL")]
     assert xfailed.endswith("accepted into the baseline")
     assert (
@@ -73,7 +62,7 @@ def test_a_first_baseline_is_green_and_names_what_it_accepts(project_once: Proje
 def test_a_laxer_prompt_fails_with_its_regressions_named(project_once: Project) -> None:
     laxer = project_once.laxer
     assert laxer.code == pytest.ExitCode.TESTS_FAILED
-    assert section(laxer.lines, "regressions (3):") == REGRESSED
+    assert under(laxer.lines, "regressions (3):") == REGRESSED
     # In the answer, and as the failure of `decision`.
     assert laxer.lines.count(f"FAIL  {BROKEN}") == 2
     told = " ".join(laxer.lines)
@@ -98,9 +87,7 @@ def test_reports_are_written_where_they_are_asked_for(project_once: Project) -> 
 
 
 @pytest.fixture(scope="module")
-def unrecorded(
-    project_once: Project, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Done]:
+def unasked(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     """The folder of a session under a prompt whose verdicts are not recorded, and that session."""
     project = project_once.copied(tmp_path_factory.mktemp("unrecorded"))
     project.prompt("Overlook whatever may be overlooked.")
@@ -109,10 +96,10 @@ def unrecorded(
 
 
 def test_a_changed_prompt_is_unrecorded_and_red(
-    unrecorded: tuple[Path, Done],
+    unasked: tuple[Path, Done],
 ) -> None:
     """Each case has few lines, in JUnit too."""
-    folder, done = unrecorded
+    folder, done = unasked
     assert done.code == pytest.ExitCode.TESTS_FAILED
     why = "No verdict (unrecorded): the judge's call is not recorded."
     assert sum(line.startswith(why) for line in done.lines) == 1
@@ -128,8 +115,8 @@ def test_a_changed_prompt_is_unrecorded_and_red(
     assert "Overlook whatever" not in text
 
 
-def test_the_shown_command_records(unrecorded: tuple[Path, Done], server: ModelServer) -> None:
-    folder, done = unrecorded
+def test_the_shown_command_records(unasked: tuple[Path, Done], server: ModelServer) -> None:
+    folder, done = unasked
     start = "next        pytest "
     [command] = [line for line in done.lines if line.startswith(start)]
     arguments = shlex.split(command.removeprefix(start))

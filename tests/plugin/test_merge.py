@@ -10,17 +10,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.reports.ending import PAGE_HEAD
-from tests.plugin.gated import (
-    BASELINE,
-    BROKEN,
-    FILE,
-    LAX,
-    LIMIT,
-    REGRESSED,
-    UPDATE,
-    Project,
-    section,
-)
+from tests.plugin.gated import BASELINE, BROKEN, FILE, LAX, LIMIT, REGRESSED, UPDATE, Project, under
 from tests.plugin.recorded import LABELLED, PERTURBATION, run_pytest, write_labelled
 from tests.support.ledgers import case_lines
 
@@ -82,7 +72,7 @@ def merge(
 def test_shards_are_held_against_the_baseline_as_a_session(project: Project, merge: Merge) -> None:
     project.rules(LAX, LIMIT)
     assert merge(BASELINE, "-v", *FOLDERS) == 1
-    assert section(merge.lines, "regressions (3):") == REGRESSED
+    assert under(merge.lines, "regressions (3):") == REGRESSED
     assert f"FAIL  {BROKEN}" in merge.lines
     reports = []
     for outputs in (project.folder / "outputs", project.left / "outputs"):
@@ -96,7 +86,7 @@ def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge:
     assert merge(BASELINE, UPDATE, *FOLDERS[1:]) == 1
     said = "no shard has a result of 2 cases: run the missing ones, and merge all shards again"
     assert f"! {said}" in [line.strip() for line in merge.lines]
-    missing = section(merge.lines, "never reported (2):")
+    missing = under(merge.lines, "never reported (2):")
     assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
     said = "The baseline baseline.json was not updated, because the session did not finish."
     assert said in merge.lines
@@ -130,11 +120,11 @@ def test_an_unscored_case_of_a_shard_is_red(project: Project, merge: Merge) -> N
     why = {"kind": "unrecorded", "detail": "the judge's call is not recorded"}
     changed_line(project.folder / "shard-0" / RESULTS, 1, why=why, scores=[])
     assert merge("-v", BASELINE, UPDATE, *FOLDERS) == 1
-    assert len(section(merge.lines, "unscored (1):")) == 1
+    assert len(under(merge.lines, "unscored (1):")) == 1
     told = "because this session has no verdict on 1 case of it:"
     head = f"The baseline baseline.json was not updated, {told}"
     named = [f"{LAX}::{PERTURBATION}run-1[e1] (unscored: unrecorded)"]
-    assert section(merge.lines, head) == named
+    assert under(merge.lines, head) == named
     assert (project.folder / FILE).read_bytes() == before
 
 

@@ -147,7 +147,7 @@ def test_what_code_prints_stands_in_its_own_case_without_keys(
     report = (pytester.path / "results.xml").read_text("utf-8")
     assert PIECE not in done.stdout + done.stderr + report
     for text in ("UserWarning: <run-1> warning [REDACTED]", "ValueError: [REDACTED]"):
-        assert text in done.stdout
+        assert text in done.stdout + done.stderr
     for case in ElementTree.fromstring(report).iter("testcase"):
         text = "".join(output.text or "" for output in case if output.tag.startswith("system"))
         words = re.findall(r"<([\w-]+)> (\w+) \[REDACTED\]", text)

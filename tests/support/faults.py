@@ -57,11 +57,9 @@ class Fault:
         return cls(f"status {code}", lambda _request, _normal: reply)
 
     @classmethod
-    def error(
-        cls, message: str, code: str = "invalid_request_error", *, status: int = 400
-    ) -> Fault:
+    def error(cls, words: str, code: str = "invalid_request_error", *, status: int = 400) -> Fault:
         """An error in these words."""
-        return cls.raw(error_body(message, code), status=status, name="error")
+        return cls.raw(error_body(words, code), status=status, name="error")
 
     @classmethod
     def hang(cls) -> Fault:

@@ -7,14 +7,9 @@ from math import nan
 
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import RubricScales
+from pytest_jrh.stats import intervals
 from pytest_jrh.stats.comparison import Baseline, Comparison, Scope, compare
-from pytest_jrh.stats.intervals import (
-    Estimate,
-    estimate_bias,
-    estimate_kappa,
-    estimate_mean,
-    estimate_share,
-)
+from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.statistics import Statistics, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
 
@@ -46,22 +41,24 @@ def as_columns(runs: Runs) -> tuple[list[Pair], list[int]]:
 
 
 def kappa_of(runs: Runs) -> Estimate:
-    return estimate_kappa(*as_columns(runs))
+    return intervals.estimate_kappa(*as_columns(runs))
 
 
 def mean_error_of(runs: Runs, farthest: float = 4) -> Estimate:
     pairs, codes = as_columns(runs)
-    return estimate_mean([abs(answer - label) for label, answer in pairs], codes, (0, farthest))
+    return intervals.estimate_mean(
+        [abs(answer - label) for label, answer in pairs], codes, (0, farthest)
+    )
 
 
 def bias_of(runs: Runs, farthest: float = 4) -> Estimate:
     pairs, codes = as_columns(runs)
-    return estimate_bias([answer - label for label, answer in pairs], codes, farthest)
+    return intervals.estimate_bias([answer - label for label, answer in pairs], codes, farthest)
 
 
 def share_of(tallies: Sequence[tuple[int, int]]) -> Estimate:
     """Of each run how many of how many are right."""
-    return estimate_share(*marks(tallies))
+    return intervals.estimate_share(*marks(tallies))
 
 
 def marks(tallies: Sequence[tuple[int, int]]) -> tuple[list[bool], list[int]]:

@@ -31,14 +31,7 @@ from pytest_jrh.core.cases import (
 )
 from pytest_jrh.core.files import LinePlace
 from pytest_jrh.core.ids import case_id
-from pytest_jrh.core.results import (
-    CaseResult,
-    CaseSpending,
-    Extra,
-    JudgeLine,
-    ProbeVariant,
-    Verdict,
-)
+from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine, ProbeVariant
 from pytest_jrh.core.scales import Objective, ScoreLevel, coded
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.people import Grounds
@@ -300,13 +293,6 @@ def judge_line(digest: str, prompt: str = "", **changes: Any) -> JudgeLine:
         "asks_model": bool(prompt),
     }
     return JudgeLine(judge_digest=digest, prompt=prompt, **values | changes)
-
-
-def judged_result(case: Case, *verdicts: Verdict) -> CaseResult:
-    """What a case came to by these verdicts of all repeats."""
-    scores = tuple(verdict.score for verdict in verdicts)
-    reasons = tuple(verdict.reasoning for verdict in verdicts)
-    return replace(make_result(case.spec), label=case.expected, scores=scores, reasons=reasons)
 
 
 _EXTRA = frozenset(field.name for field in fields(Extra))

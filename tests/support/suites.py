@@ -147,16 +147,14 @@ def merged(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
     return result
 
 
-def _config(
-    name: str, log_name: str, mode: str, tests: Sequence[str], workers: int
-) -> dict[str, Any]:
+def _config(name: str, log: str, mode: str, tests: Sequence[str], workers: int) -> dict[str, Any]:
     return {
         "admin": {
             "module_name": name,
             # So RAND's files are written, in which tests read figures and cases.
             "output_file_format": "csv",
             "dataset_config": {
-                "dataset_name": log_name,
+                "dataset_name": log,
                 "default_params_path": {"rubric": "rubrics.yml"},
             },
             "perturbation_config": {"tests_to_run": list(tests)},

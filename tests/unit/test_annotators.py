@@ -15,15 +15,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.scales import BINARY, Scale, numbered
-from pytest_jrh.stats.annotators import (
-    Agreement,
-    AltTest,
-    VotedCase,
-    Votes,
-    agreement,
-    alt_test,
-    people_beside,
-)
+from pytest_jrh.stats.annotators import VotedCase, Votes, agreement, alt_test, people_beside
 from pytest_jrh.stats.statistics import judge_pairs
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 from tests.support.made_cases import make_result, make_spec
@@ -33,7 +25,7 @@ LEVELS = numbered(1, 5)
 Units = Sequence[Sequence[int]]
 
 
-def agreement_on(units: Units, scale: Scale) -> Agreement:
+def agreement_on(units: Units, scale: Scale) -> Any:
     cases = [VotedCase(n, n, None, dict(enumerate(unit))) for n, unit in enumerate(units)]
     return agreement(Votes(cases, scale))
 
@@ -144,7 +136,7 @@ def test_of_few_cases_ranks_are_summed() -> None:
     case = np.concatenate([np.arange(40), np.arange(40), np.arange(12)])
     answers = np.concatenate([said["ann"], said["bo"], judge[:12]])
 
-    def of_first(cases: int) -> AltTest | None:
+    def of_first(cases: int) -> Any:
         is_first = case < cases
         votes = case[is_first], people[is_first], answers[is_first]
         return alt_test(judge, *votes, np.arange(40), ordered=False)

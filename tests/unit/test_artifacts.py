@@ -23,14 +23,7 @@ from pytest_jrh.reports.rand_files import debug_files, judge_file_names
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.store.made_cases import Outputs
 from pytest_jrh.store.records import stored_line
-from tests.support.made_cases import (
-    make_case,
-    make_result,
-    make_spec,
-    make_suite,
-    suite_run,
-    suite_with,
-)
+from tests.support.made_cases import make_case, make_result, make_spec, make_suite, suite_run
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
 P = make_spec("a", test="agent_positives")
@@ -132,7 +125,8 @@ def test_frozen_suite_reads_its_file_and_leaves_it_alone(suite: Suite, tmp_path:
     made = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
     frozen = made.rename(tmp_path / "frozen.jsonl")
     before = frozen.read_bytes()
-    write(suite_with(suite, frozen=frozen), [A, B], [make_result(A), make_result(B, "no_case")], [])
+    results = [make_result(A), make_result(B, "no_case")]
+    write(make_suite(tmp_path, rand=True, frozen=frozen), [A, B], results, [])
     assert (frozen.read_bytes(), made.exists()) == (before, False)
     assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
 

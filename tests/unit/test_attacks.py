@@ -9,14 +9,9 @@ from random import Random
 
 import pytest
 
+from pytest_jrh.cases.probes import prompt_injection
 from pytest_jrh.cases.probes.probe import Base, Probe
-from pytest_jrh.cases.probes.prompt_injection import (
-    ENCODINGS,
-    PROMPT_INJECTION,
-    Attack,
-    injections,
-    values_for,
-)
+from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION, Attack, values_for
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.core.transcript import message_text
@@ -46,7 +41,7 @@ def test_there_are_at_least_twelve_attacks_in_three_places() -> None:
     attacks, places = ({one.axes[axis] for one in variants} for axis in (0, 1))
     assert len(attacks) >= 12
     assert len(variants) == len(attacks) * len(places) == len({one.name for one in variants})
-    assert {variant.data.encoding for variant in variants} == {"", *ENCODINGS}
+    assert {variant.data.encoding for variant in variants} == {"", *prompt_injection.ENCODINGS}
 
 
 @pytest.mark.parametrize(("expected", "wrong"), [(0, 1), (1, 0)])
@@ -78,7 +73,9 @@ def test_hidden_texts_can_be_read_back() -> None:
 
 
 def probe_of(attack: Attack) -> Probe:
-    return replace(PROMPT_INJECTION, name="mine", variants=lambda: injections([attack]))
+    return replace(
+        PROMPT_INJECTION, name="mine", variants=lambda: prompt_injection.injections([attack])
+    )
 
 
 def test_a_probe_may_have_attacks_of_its_own() -> None:

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError, create_model
 
-from pytest_jrh.cases.pipeline import (
-    EditorResponse,
-    SummaryResponse,
-    Turns,
-    VerifierResponse,
-    response_for,
-)
+from pytest_jrh.cases import pipeline
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.sections import RateLimitSection
@@ -145,10 +139,10 @@ def test_fingerprint_is_what_it_always_was() -> None:
     assert request().fingerprint == known
     # A schema is part of it: another one voids every recording of that stage.
     for response_model, expected in (
-        (response_for(Turns((2, 4))), "8f1e9a8a0154"),
-        (EditorResponse, "a578412eaebf"),
-        (SummaryResponse, "be302c85e9df"),
-        (VerifierResponse, "66dd024e8ff3"),
+        (pipeline.response_for(pipeline.Turns((2, 4))), "8f1e9a8a0154"),
+        (pipeline.EditorResponse, "a578412eaebf"),
+        (pipeline.SummaryResponse, "be302c85e9df"),
+        (pipeline.VerifierResponse, "66dd024e8ff3"),
         (judge_response((0, 1, 2)), "fec0977c425d"),
     ):
         assert digest(stable_schema(response_model.model_json_schema()))[:12] == expected

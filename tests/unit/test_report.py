@@ -12,7 +12,7 @@ from pytest_jrh.core.calls import Spending, Usage
 from pytest_jrh.core.cases import Case, Why
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.results import CaseResult, CaseSpending, Verdict, total_spending
+from pytest_jrh.core.results import CaseResult, CaseSpending, total_spending
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports import ending as report_files
 from pytest_jrh.reports.case_facts import disagreement_text, edit_diff, unscored_text
@@ -20,14 +20,15 @@ from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.session import Session, spending_line
 from pytest_jrh.store.ledger import case_result
 from tests.support.judged_sessions import judged, right, session_of
-from tests.support.made_cases import RUBRIC, judged_result, make_case, make_spec
+from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
 RAW = "\x1b[31m\x07\x00\x9b\u202e\u2066\ud800\r"
 UNPRINTABLE = set(RAW) - set("[31m")
 
 
 def explained(case: Case, *reasons: str) -> str:
-    result = judged_result(case, *(Verdict(0, reason) for reason in reasons))
+    scores = (0,) * len(reasons)
+    result = replace(make_result(case.spec), label=case.expected, scores=scores, reasons=reasons)
     cassette = Path("/repo/cassettes/x.yaml")
     return disagreement_text(case, result, cassette=cassette, command="pytest 'a::b[c]'").whole
 

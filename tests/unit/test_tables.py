@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.results import CaseSpending
-from pytest_jrh.reports.rand_files import (
-    RESULT_COLUMNS,
-    SYNTHETIC_COLUMNS,
-    result_row,
-    synthetic_row,
-)
+from pytest_jrh.reports import rand_files
+from pytest_jrh.reports.rand_files import result_row, synthetic_row
 from pytest_jrh.store.ledger import cell, table_bytes
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
@@ -44,8 +40,8 @@ def test_csv_gives_back_any_plain_text(text: str) -> None:
 
 def test_synthetic_row_fills_rands_columns_and_marks_an_unverified_label() -> None:
     row = synthetic_row(make_case(), temperature=0.7)
-    assert row.keys() - SYNTHETIC_COLUMNS == {"plan_thesis"}
-    assert ",".join(SYNTHETIC_COLUMNS[:22]) == (
+    assert row.keys() - rand_files.SYNTHETIC_COLUMNS == {"plan_thesis"}
+    assert ",".join(rand_files.SYNTHETIC_COLUMNS[:22]) == (
         "perturbed_idx,rubric_id,expected,test_name,original_request,original_response,"
         "original_idx,original_expected,generation_prompt,generation_response,"
         "generation_completion,generation_reasoning,generation_temp,generation_mode,"
@@ -70,8 +66,8 @@ def test_synthetic_row_fills_rands_columns_and_marks_an_unverified_label() -> No
 def test_result_row_fills_rands_columns_and_leaves_the_cost_of_an_unpriced_call_empty() -> None:
     made = synthetic_row(make_case(), temperature=None)
     row = result_row(make_result(outcome="disagree"), made)
-    assert row.keys() == {*RESULT_COLUMNS}
-    assert ",".join(RESULT_COLUMNS[:18]) == (
+    assert row.keys() == {*rand_files.RESULT_COLUMNS}
+    assert ",".join(rand_files.RESULT_COLUMNS[:18]) == (
         "idx,rubric_id,expected,autograder_score,outcome,perturbed_idx,rubric,transcript,"
         "generation_response,original_request,original_idx,validation_score,agent_mode,"
         "plan_thesis,planned_steps,test_name,score_levels_table,autograder_reasoning"
