@@ -1,5 +1,4 @@
-"""The Python examples of docs, run from the Markdown itself against a model server on
-loopback."""
+"""The Python examples of docs, run from the Markdown itself against a model server on loopback."""
 
 from __future__ import annotations
 

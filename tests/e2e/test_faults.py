@@ -1,8 +1,6 @@
-"""Faults of the model's server, one at a time: a table of what each comes to.
-
-A fault that a retry or a re-ask repairs changes no outcome; any other never yields agree or
-disagree, and what was sent is counted whether an answer came or not. Nor does what goes wrong
-inside of litellm."""
+"""Faults of the model's server, one at a time: a table of what each comes to. A fault that a retry
+or a re-ask repairs changes no outcome; any other never yields agree or disagree, and what was sent
+is counted whether an answer came or not. Nor does what goes wrong inside of litellm."""
 
 from __future__ import annotations
 

@@ -39,16 +39,9 @@ MODELS = {
     "azure": ("azure/deployment", ""),
     "ollama": ("ollama_chat/qwen3:8b", ""),
 }
-KEYS = {
-    "ANTHROPIC_API_KEY": "none",
-    "GEMINI_API_KEY": "none",
-    "OPENAI_API_KEY": "none",
-    "AZURE_API_KEY": "none",
-    "AZURE_API_VERSION": "2025-03-01-preview",
-    "AWS_ACCESS_KEY_ID": "none",
-    "AWS_SECRET_ACCESS_KEY": "none",
-    "AWS_REGION_NAME": "us-east-1",
-}
+KEYS = """ANTHROPIC_API_KEY GEMINI_API_KEY OPENAI_API_KEY AZURE_API_KEY AWS_ACCESS_KEY_ID
+AWS_SECRET_ACCESS_KEY"""
+PLACES = {"AZURE_API_VERSION": "2025-03-01-preview", "AWS_REGION_NAME": "us-east-1"}
 # Python's look-ups of names, where litellm asks an Ollama of this machine about its models; what
 # libraries in other languages ask goes to the proxy.
 RESOLVER = """
@@ -111,7 +104,8 @@ def test_no_look_up_but_of_the_providers_own_host(pytester: pytest.Pytester) -> 
             pytester.path,
             *("-p", "only_provider", "--jrh-config=suite.yml", "--jrh-record-mode=once"),
             env={
-                **KEYS,
+                **dict.fromkeys(KEYS.split(), "none"),
+                **PLACES,
                 "PYTHONPATH": str(pytester.path),
                 "HTTPS_PROXY": away,
                 "https_proxy": away,

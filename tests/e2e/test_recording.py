@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -158,22 +156,6 @@ def test_a_file_that_is_no_cassette_is_an_input_error(bench: Bench, server: Mode
     assert server.count() == 5
 
 
-LISTED = """
-import json, sys
-from tests.e2e.bench import Bench
-from tests.support.suites import SuiteFiles
-from pathlib import Path
-folder = Path(sys.argv[1])
-files = SuiteFiles(folder, folder / "inputs" / "configs" / "tiny.yml", "tiny")
-bench = Bench(files, Path(sys.argv[2]))
-outcomes = bench.replay().outcomes
-heavy = {"litellm", "vcr", "openai", "aiohttp", "httpx", "requests", "urllib3", "multiprocessing",
-         "inspect_ai"}
-found = sorted(name for name in sys.modules if name.partition(".")[0] in heavy)
-print(json.dumps([outcomes, found]))
-"""
-
-
 def test_every_recorded_exchange_is_read_as_its_recorded_completion(
     make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,14 +203,6 @@ def test_logs_and_conversations(make_bench: MakeBench, server: ModelServer, tmp_
     replayed = bench.replay()
     assert replayed.outcomes == recorded.outcomes == [("agree", 1)] * 2
     assert replayed.transcripts == recorded.transcripts
-
-
-def test_replay_by_fingerprint_imports_no_http_stack(bench: Bench, server: ModelServer) -> None:
-    bench.run()
-    server.stop()
-    command = [sys.executable, "-c", LISTED, str(bench.files.folder), str(bench.cassettes)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == '[[["agree", 1]], []]'
 
 
 def test_a_changed_request_replays_by_its_fingerprint(bench: Bench, server: ModelServer) -> None:

@@ -277,7 +277,7 @@ def test_a_frozen_suite_needs_no_log_nor_heavy_library(tmp_path: Path, server: M
     (tmp_path / "conftest.py").write_text(
         "import sys\n"
         "def pytest_unconfigure():\n"
-        "    heavy = ('litellm', 'openai', 'inspect_ai', 'vcr')\n"
+        "    heavy = 'litellm openai inspect_ai vcr aiohttp httpx requests urllib3'.split()\n"
         "    print('loaded:', [name for name in heavy if name in sys.modules])\n"
     )
     frozen = run_pytest(tmp_path, files.option, "--jrh-frozen", interpreter=[sys.executable])

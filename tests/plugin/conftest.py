@@ -13,18 +13,8 @@ from tests.plugin.recorded import Judged, MakeJudged, Recorded, judged_suite, re
 from tests.support.model_server import ModelServer
 
 # pytester forgets every module that an inner run imports: what is heavy is imported once, out here.
-_HEAVY = (
-    "filelock",
-    "hypothesis",
-    "inspect_ai.log",
-    "jinja2",
-    "litellm",
-    "numpy.fft",
-    "pytest_jrh.engine.library",
-    "pytest_jrh.llm.client",
-    "pytest_jrh.plugin.activation",
-    "vcr.patch",
-)
+_HEAVY = """filelock hypothesis inspect_ai.log jinja2 litellm numpy.fft pytest_jrh.engine.library
+pytest_jrh.llm.client pytest_jrh.plugin.activation vcr.patch"""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,7 +26,7 @@ def _forks(forks: None) -> None:
 def _heavy_modules() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        for name in _HEAVY:
+        for name in _HEAVY.split():
             importlib.import_module(name)
     gc.freeze()
 

@@ -155,18 +155,14 @@ def run_module(
     return Done(made.returncode, made.stdout, made.stderr)
 
 
+_DROPPED = """PYTEST_ADDOPTS PYTEST_CURRENT_TEST PYTEST_XDIST_WORKER CI_JOB_URL GITHUB_RUN_ID
+GITHUB_STEP_SUMMARY"""
+
+
 def environment(more: Mapping[str, str | None] | None = None) -> dict[str, str]:
     """This process's environment without what would change how an inner pytest runs, and without
     what is None."""
-    dropped: Sequence[str] = (
-        "PYTEST_ADDOPTS",
-        "PYTEST_CURRENT_TEST",
-        "PYTEST_XDIST_WORKER",
-        "CI_JOB_URL",
-        "GITHUB_RUN_ID",
-        "GITHUB_STEP_SUMMARY",
-    )
-    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    kept = {name: value for name, value in os.environ.items() if name not in _DROPPED.split()}
     values = {**kept, "COLUMNS": "100", **(more or {})}
     return {name: value for name, value in values.items() if value is not None}
 

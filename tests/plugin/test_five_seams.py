@@ -1,7 +1,6 @@
-"""One prompt through every seam gives the same verdicts, and so the same table.
-
-The seams are the kinds of judges, `complete` in a function, and a grader of Inspect that asks a
-model; a judge that the hook supplies is one of own code."""
+"""One prompt through every seam gives the same verdicts, and so the same table. The seams are the
+kinds of judges, `complete` in a function, and a grader of Inspect that asks a model; a judge that
+the hook supplies is one of own code."""
 
 from __future__ import annotations
 

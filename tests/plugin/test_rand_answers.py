@@ -1,6 +1,5 @@
-"""RAND's free-response half: its configs as they are, in a folder laid out as its repository.
-
-The texts of the tables are filler; the first sentence of each answer says which label it has."""
+"""RAND's free-response half: its configs as they are, in a folder laid out as its repository. The
+texts of the tables are filler; the first sentence of each answer says which label it has."""
 
 from __future__ import annotations
 
@@ -29,15 +28,9 @@ JUDGE = "openai_gpt-4o-mini"
 COMPLIES, DECLINES = "This answer complies.", "This answer declines."
 QUALITY = re.compile(r"This essay is of quality (\d)\.")
 TARGET = re.compile(r"^Target score: (\d)", re.MULTILINE)
-PROBED = (
-    "semantic_paraphrase",
-    "verbosity_bias_long",
-    "verbosity_bias_short",
-    "format_invariance_1",
-    "format_invariance_2",
-    "format_invariance_3",
-)
-NINE = ("label_flip", "answer_ambiguity", "stochastic_stability", "synthetic_ordinal", *PROBED)
+PROBED = """semantic_paraphrase verbosity_bias_long verbosity_bias_short format_invariance_1
+format_invariance_2 format_invariance_3"""
+NINE = f"label_flip answer_ambiguity stochastic_stability synthetic_ordinal {PROBED}"
 
 
 def filler(request: Request) -> Answer:
@@ -161,14 +154,14 @@ def test_all_nine_tests_and_one_of_ones_own_are_judged(folder: Path, server: Mod
     prompts.mkdir(parents=True)
     texts = {"consistency_tests": {"in_verse": "Say the same in verse.", "label_flip": "Unused."}}
     (prompts / "basic_perturbation_instructions.json").write_text(json.dumps(texts), "utf-8")
-    tests = [*NINE, "in_verse"]
+    tests = [*NINE.split(), "in_verse"]
     numbers = {"target_num_per_bucket": 2, "number_of_seeds": 3}
     config = changed(folder, tests_to_run=tests, tests_to_evaluate=tests, **numbers)
     output, results = session(folder, server, config, "--jrh-record-mode=once")
     cases = {(result.test, result.run_id): result for result in results}
     assert {result.outcome for result in results} == {"agree"}, output
     assert any("Say the same in verse." in request.text for request in server.requests)
-    for test in (*PROBED, "in_verse", "label_flip", "answer_ambiguity", "labels"):
+    for test in (*PROBED.split(), "in_verse", "label_flip", "answer_ambiguity", "labels"):
         assert [run_id for name, run_id in cases if name == test] == ["564", "446"]
     by_test = Counter(result.test for result in results)
     assert (by_test["stochastic_stability"], by_test["synthetic_ordinal"]) == (10, 20)

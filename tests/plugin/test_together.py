@@ -118,6 +118,18 @@ def test_a_verdict_that_is_missing_is_missing_under_its_rubric_alone(tmp_path: P
     assert outcomes(tmp_path) == ALL_AGREE
 
 
+def test_less_than_half_is_sent_of_what_rubrics_one_by_one_take(tmp_path: Path) -> None:
+    sent: list[int] = []
+    for judge in (PROMPT, "{model: openai/judge}"):
+        (folder := tmp_path / f"{len(sent)}").mkdir()
+        write(folder, judge)
+        with ModelServer(answer) as server:
+            session(folder, server, RECORD)
+            sent.append(sum(len(request.text) for request in server.requests))
+        assert outcomes(folder) == ALL_AGREE
+    assert sent[0] < sent[1] / 2
+
+
 FUNCTION = """
 import requests
 

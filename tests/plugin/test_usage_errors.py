@@ -1,6 +1,5 @@
-"""Bad input ends in exit code 4 with every problem and no traceback.
-
-A discovered suite in a collection error."""
+"""Bad input ends in exit code 4 with every problem and no traceback. A discovered suite in a
+collection error."""
 
 from __future__ import annotations
 
@@ -98,19 +97,12 @@ def test_a_bad_option_is_named(options: dict[str, Any], told: str) -> None:
     assert said.startswith(told)
 
 
-@pytest.mark.parametrize(
-    ("mistake", "told"),
-    [
-        ("--jrh-max-cost=nan", "*--jrh-max-cost=nan: must be a number >= 0*"),
-        ("-ojrh_record_mode=new", "*jrh_record_mode = new: must be one of none, once, *"),
-    ],
-)
-def test_a_bad_option_is_a_usage_error(
-    pytester: pytest.Pytester, recorded: Recorded, mistake: str, told: str
-) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, mistake, "-n2")
+def test_a_bad_option_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    mistakes = ("--jrh-max-cost=nan", "-ojrh_record_mode=new")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, *mistakes, "-n2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([told])
+    for told in ("--jrh-max-cost=nan: must be a number", "jrh_record_mode = new: must be one of"):
+        result.stderr.fnmatch_lines([f"*{told}*"])
     result.stderr.no_fnmatch_line("*Traceback*")
 
 

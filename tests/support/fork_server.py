@@ -1,12 +1,10 @@
 """Interpreters for inner runs of pytest that start in milliseconds: forked off one that has
-imported what is heavy.
-
-Importing litellm and Inspect takes seconds, and every started interpreter pays them again. A
-`fork_server` pays once; within its block, `python()` gives the command that takes the place of
-`sys.executable`, and xdist starts its workers with it. What is forked is a process of its own with
-the environment, folder, arguments and standard streams of whoever asked. It is the first of a
-process group of its own, which gets the SIGINT that its launcher gets, so a test may press Ctrl-C.
-A test of what an interpreter imports, or of its parent, starts a real one."""
+imported what is heavy. Importing litellm and Inspect takes seconds, and every started interpreter
+pays them again. A `fork_server` pays once; within its block, `python()` gives the command that
+takes the place of `sys.executable`, and xdist starts its workers with it. What is forked is a
+process of its own with the environment, folder, arguments and standard streams of whoever asked. It
+is the first of a process group of its own, which gets the SIGINT that its launcher gets, so a test
+may press Ctrl-C. A test of what an interpreter imports, or of its parent, starts a real one."""
 
 from __future__ import annotations
 
@@ -36,24 +34,11 @@ from typing import Any, NoReturn
 import pytest
 from execnet import gateway_io
 
-HEAVY = (
-    "fastapi.exceptions",
-    "filelock",
-    "hypothesis",
-    "inspect_ai.log",
-    "jinja2",
-    "litellm.proxy.openai_files_endpoints.common_utils",
-    "numpy",
-    "openai.resources.chat",
-    "pytest_jrh.llm.client",
-    "pytest_jrh.recording.recorder",
-    "pytest_jrh.engine.library",
-    "pytest_jrh.plugin.activation",
-    "pytest_jrh.sources.eval_logs",
-    "vcr.patch",
-    "vcr.stubs.aiohttp_stubs",
-    "vcr.stubs.httpx_stubs",
-)
+HEAVY = """fastapi.exceptions filelock hypothesis inspect_ai.log jinja2
+litellm.proxy.openai_files_endpoints.common_utils numpy openai.resources.chat
+pytest_jrh.llm.client pytest_jrh.recording.recorder pytest_jrh.engine.library
+pytest_jrh.plugin.activation pytest_jrh.sources.eval_logs vcr.patch vcr.stubs.aiohttp_stubs
+vcr.stubs.httpx_stubs"""
 """What inner runs import, at once or with their first call, that takes longer than to fork."""
 
 _LAUNCHER = Path(__file__).with_name("forked_python.py")
@@ -300,7 +285,7 @@ def _import_heavy() -> None:
     keep_distributions()
     with warnings.catch_warnings():
         made = config._prepareconfig(["--rootdir=/", "-c", os.devnull, "-p", "no:cacheprovider"])
-        for name in HEAVY:
+        for name in HEAVY.split():
             # Not every version of what is installed has, or can do without, each of them.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)

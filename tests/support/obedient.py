@@ -1,7 +1,6 @@
-"""A model that makes every case succeed, whatever the transcript and the rubric say.
-
-The planner asks for a marker, the editor writes it into the transcript, and the verifier and the
-judge read it there: so their answers agree without anybody remembering anything between calls."""
+"""A model that makes every case succeed, whatever the transcript and the rubric say. The planner
+asks for a marker, the editor writes it into the transcript, and the verifier and the judge read it
+there: so their answers agree without anybody remembering anything between calls."""
 
 from __future__ import annotations
 

@@ -85,20 +85,10 @@ def _parts(message: Message) -> Lines:
 
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
-_WORDS = [
-    "attachment://x",
-    "u1",
-    "a1",
-    "user",
-    "assistant",
-    "message",
-    "function_call",
-    "tool_result",
-    "tool-result",
-]
+_WORDS = "attachment://x u1 a1 user assistant message function_call tool_result tool-result"
 _LISTS = st.lists(_SCALARS, max_size=3)
 _OBJECTS = st.dictionaries(st.text(max_size=5), _SCALARS | _LISTS, max_size=3)
-ANY_JSON = _SCALARS | _LISTS | _OBJECTS | st.sampled_from(_WORDS)
+ANY_JSON = _SCALARS | _LISTS | _OBJECTS | st.sampled_from(_WORDS.split())
 
 
 def with_one_change(value: Any, data: st.DataObject) -> Any:

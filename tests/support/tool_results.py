@@ -1,7 +1,6 @@
-"""Files as other tools write them, small, made from a list of what judge and person said.
-
-Each tool has one judge and one metric, `polite`. A pair is what the judge and what the person said
-of a case, True for passed; None is a judge that failed, or a case that nobody labelled."""
+"""Files as other tools write them, small, made from a list of what judge and person said. Each tool
+has one judge and one metric, `polite`. A pair is what the judge and what the person said of a case,
+True for passed; None is a judge that failed, or a case that nobody labelled."""
 
 from __future__ import annotations
 

@@ -511,7 +511,6 @@ def test_a_baseline_is_read_by_the_same_tolerance(run: Run) -> None:
 ESCAPES = "\x1b[31mred\x1b]0title\x07\x1b[2J\x9b31m\u202e"
 
 CROSSED = "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n"
-AGAINST_ITSELF = "--baseline=verdict --verdict=verdict"
 # What is in the file, the options, and what the message says.
 NAMES = "id,annotator,label,verdict\nb,,fail,fail\n"
 WITHOUT_A_NAME = 'the case "a" has a label without a name beside one of ann'
@@ -528,11 +527,8 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD.encode() + b"\xe9,1,1\n", "", ":2: is not UTF-8"),
     ("case,label,verdict,label\na,1,1,0\n", "", ":1: duplicate column"),
     ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has a column twice"),
-    ('{"label": 1, "verdict": 1, "verdict\\u0000": 0}', "", "column twice"),
     ('{"label": 1}\n{"label": 1, " label": 0, "verdict": 1}', "", ":2: has a column twice"),
     ('{"label": 1, "verdict": 1, "x": %s}' % ("[" * 500 + "]" * 500), "", "nested"),
-    (HEAD + "a,pass,pass\x1b] - no: it fails\n", "", ":2: verdict: got"),
-    (HEAD + "a,1\x1b]0,1\n", "", ":2: label: got"),
     (HEAD + "a,pass,pass" + 999 * "\x1b[0m" + " not\n", "", ":2: verdict: got"),
     (HEAD + "a,1,1\na,1,0\n", "", ':3: case: the case "a" is in line 2 too\n'),
     (HEAD + "a,1,1\n" * 21, "", "table.csv: and 10 more problems"),
@@ -542,7 +538,6 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,,1\nb,1,\n", "", "no row has both a label and a"),
     ("label\nfail\n", "--verdict=label", "no column of labels; its columns"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "is held against itself"),
-    (HEAD + "a,1,0\n", AGAINST_ITSELF, "is held against itself"),
     ("human_says,verdict\n1,0\n", "", "its columns are human_says"),
     ("label,judge_a,judge b\n1,0,1\n", "", "name it: --verdict COL"),
     (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
@@ -550,31 +545,24 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
-    (HEAD + "a,1,-0.1\n", "--threshold=0.5", "a number from 0 to 1"),
-    (HEAD + 'a,1,"0,7"\n', "--threshold=0.5", 'got "0,7"'),
     (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=0 (sa"),
     (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave it out"),
     (HEAD + "a,1,1\n", "--threshold=1.5", "must be a number from 0"),
     (HEAD + "a,1,1\n", "--within=1", "no meaning without --scale"),
     (HEAD + "a,1,1\n", "--scale=1-5 --within=4", "must be from 0 to below 4"),
-    (HEAD + "a,1,1\n", "--scale=1-5 --within=-1", "got -1; must be from 0 to"),
     (HEAD + "a,1,1\n", "--threshold=0.5 --scale=1-5", "not allowed"),
     (HEAD + "a,1,1\n", "--error=0.05", "meaning without --threshold"),
     (HEAD + "a,1,1\n", "--report=r.pdf", "must end in .html"),
     ("id,label,verdict\na,violated,viol\0ated", "", ":2: has a NUL character"),
     (f"{NAMES}a,ann,pass,fail\na,,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
-    (f"{NAMES}a,,pass,fail\na,ann,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     (f"{NAMES}a,ann,1,0\na,,1,0\na,bo,1,0\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     # What options say twice, or against each other.
     (TWO_PEOPLE, "--label=human --label=human", "cannot be label and label at once"),
     (TWO_PEOPLE, "--label=human --label=other --annotator=judge", "leave out --annotator"),
     (TWO_PEOPLE, "--case=id --case=other", "argument --case: given twice"),
-    (TWO_PEOPLE, "--max-drop=0 --max-drop=0.1 --baseline=other", "--max-drop: given twice"),
-    (TWO_PEOPLE, "--map=fine=0 --map=fine=1", "two meanings"),
     (TWO_PEOPLE, "--map=Fine=0 --map=fine=1", "two meanings"),
     (TWO_PEOPLE, "--one=passed", 'gives "a 1" two meanings'),
     (TWO_PEOPLE, "--case=id --rubric=id", "cannot be case and rubric at once"),
-    (TWO_PEOPLE, "--verdict=judge --verdict=judge", "cannot be verdict and verdict at once"),
     (TWO_PEOPLE, "--baseline=./table.csv", "is held against itself"),
     (TWO_PEOPLE, "--one=humann=passed", 'has no column "humann"'),
     (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: has no meaning with --scale\n"),
@@ -661,7 +649,6 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
         ("name,verdict\na,0\n", "id,target\na,0\n", "name the column of their ids: --case COL"),
         ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "with its rubric"),
         ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),
-        ("id,verdict\na,pass\n", "id,annotator,label\na,,pass\na,ann,pass\n", WITHOUT_A_NAME),
     ],
 )
 def test_labels_that_do_not_fit_are_said(run: Run, table: str, labels: str, expected: str) -> None:

@@ -1,7 +1,6 @@
-"""The decision: each reason for FAIL and UNCLEAR, each PASS, and what is said of it.
-
-Where cases are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no case,
-`!` has failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats."""
+"""The decision: each reason for FAIL and UNCLEAR, each PASS, and what is said of it. Where cases
+are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no case, `!` has
+failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats."""
 
 from __future__ import annotations
 
@@ -185,13 +184,6 @@ FAIL = [
         levels("111111110000" * 2),
         levels("0" * 24),
         held={"scales": SCALES},
-    ),
-    Row(
-        "the judge is off by 10.00 levels on average, before by 0.00 and scores refund_policy "
-        "10.00 levels too high on average, before 0.00",
-        scored(10, 10),
-        scored(0, 0),
-        held=WIDE,
     ),
     # As far off on average, and all in one direction.
     Row("the judge scores refund_policy 9.00 levels too", scored(9, 9), scored(-9, 9), held=WIDE),

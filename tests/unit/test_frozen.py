@@ -1,6 +1,5 @@
-"""A frozen suite loses no case in silence.
-
-What is read of one is checked before anything is asked."""
+"""A frozen suite loses no case in silence. What is read of one is checked before anything is
+asked."""
 
 from __future__ import annotations
 

@@ -131,7 +131,6 @@ def test_the_text_of_each_form_is_shown_and_nothing_else(
     ("text", "rubric", "asked"),
     [
         (BARE, "It is polite.", {"": "It is polite."}),
-        (BARE, "It is: polite.", {"": "It is: polite."}),
         (BARE, "polite: It is polite.", {"polite": "It is polite."}),
         (BARE, "rubric.txt", {"polite": "It is polite.\nAlways."}),
         (BARE, "rubrics.yml", {"polite": "It is polite.", "short": "It is short."}),
@@ -165,7 +164,6 @@ def test_a_scale_has_its_scores() -> None:
     ("text", "arguments", "said"),
     [
         ("id,said\na,b\n", POLITE, "--text: no column is known; its columns are id, said"),
-        (BARE, (*POLITE, "--text=x"), "--text: no column x; its columns are id, text"),
         ("nr,text\na,b\n", POLITE, "--case: no column is known; its columns are nr, text"),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
         (BARE, (), "holds no text for a rubric; the rubrics in it: none"),
@@ -177,7 +175,6 @@ def test_a_scale_has_its_scores() -> None:
         (as_text([{"id": "a", "messages": 3}]), POLITE, "its columns are id, messages"),
         (BARE, (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
-        (BARE, ("--rubric", "no.txt"), "no.txt: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),

@@ -1,8 +1,7 @@
 """What must never be green, and what must: whole suites in memory, each as somebody would cheat, or
-slip, and as somebody would work. What is said of each is in `test_decision.py`.
-
-The suite is 27 runs with a violated and a satisfied case each. `LOST` is a judge that misses six of
-the violations that it found before."""
+slip, and as somebody would work. What is said of each is in `test_decision.py`. The suite is 27
+runs with a violated and a satisfied case each. `LOST` is a judge that misses six of the violations
+that it found before."""
 
 from __future__ import annotations
 
