@@ -102,9 +102,7 @@ def changed_lines(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tu
     return (old - new).total(), (new - old).total()
 
 
-def test_verdicts_of_a_changed_prompt_take_the_place_of_the_old_ones(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path
-) -> None:
+def test_old_verdicts_go(make_bench: MakeBench, server: ModelServer, tmp_path: Path) -> None:
     prompt = tmp_path / "suite" / "judge.md"
     prompt.parent.mkdir()
     prompt.write_text(PROMPT, encoding="utf-8")

@@ -307,7 +307,7 @@ def test_one_usable_answer_disarms_the_stop(make_bench: MakeBench, server: Model
     assert session.outcome_names == [*UNREAD[:2], "agree", *UNREAD]
 
 
-def test_five_permanent_errors_of_a_stage_stop_it_and_those_that_may_pass_do_not(
+def test_five_permanent_errors_of_a_stage_end_it(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
     bench = make_bench(runs=7)

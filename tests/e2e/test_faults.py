@@ -144,9 +144,7 @@ def test_a_lasting_fault_is_no_verdict(bench: Bench, server: ModelServer, name: 
 
 @pytest.mark.parametrize("stage", MAKERS)
 @pytest.mark.parametrize("name", AT_EVERY_STAGE)
-def test_a_lasting_fault_of_any_stage_is_no_case_and_is_gone_on_with(
-    bench: Bench, server: ModelServer, name: str, stage: str
-) -> None:
+def test_any_stage_may_fail(bench: Bench, server: ModelServer, name: str, stage: str) -> None:
     row = FAULTS[name]
     lasting(bench, server, stage, row)
     assert server.count("judge") == 0

@@ -139,9 +139,7 @@ def compressed(_path: str, body: str) -> tuple[int, dict[str, str], bytes]:
 
 
 @pytest.mark.parametrize(("source", "requests"), [(CLIENTS, 9), (ASYNC_CLIENTS, 3)])
-def test_what_every_client_asks_is_recorded_as_text_and_answered_without_its_server(
-    bench: OwnCode, source: str, requests: int
-) -> None:
+def test_what_every_client_asks_is_kept_as_text(bench: OwnCode, source: str, requests: int) -> None:
     with JudgeService(reply=compressed) as service:
         bench.judge_by(source.format(url=service.url))
         first = bench.judge("once")

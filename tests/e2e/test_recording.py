@@ -134,9 +134,7 @@ def test_odd_characters_come_back_on_replay(bench: Bench, server: ModelServer, o
 @pytest.mark.parametrize(
     ("obstacle", "outcome"), [(".locks", "model_error"), ("agent_perturbation", "input_error")]
 )
-def test_a_folder_that_cannot_be_used_is_named_before_any_call(
-    bench: Bench, server: ModelServer, obstacle: str, outcome: str
-) -> None:
+def test_no_usable_folder(bench: Bench, server: ModelServer, obstacle: str, outcome: str) -> None:
     bench.cassettes.mkdir()
     (bench.cassettes / obstacle).write_text("a file where a folder should be", encoding="utf-8")
     result = bench.run().only

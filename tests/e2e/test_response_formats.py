@@ -93,9 +93,7 @@ def test_a_refused_response_format_is_said_once(make_bench: MakeBench, server: M
     assert (replayed.outcomes, replayed.notices) == (session.outcomes, ())
 
 
-def test_a_model_without_system_messages_or_max_tokens_is_asked_in_its_way(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_model_is_asked_in_its_own_way(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=3, overrides={"models": LIMIT})
     for words, refused in (
         ("Conversation roles must alternate.", lambda request: "system" in roles(request)),

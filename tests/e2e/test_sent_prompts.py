@@ -30,11 +30,9 @@ def turns(*urls: str) -> list[dict[str, Any]]:
     ]
 
 
-def bench_on(
-    make_bench: MakeBench, tmp_path: Path, *urls: str, images: str | None = "send"
-) -> Bench:
+def bench_on(make_bench: MakeBench, tmp_path: Path, *at: str, images: str | None = "send") -> Bench:
     path = tmp_path / "pictures.jsonl"
-    path.write_text(json.dumps({"id": "a", "messages": turns(*urls)}))
+    path.write_text(json.dumps({"id": "a", "messages": turns(*at)}))
     bench: Bench = make_bench(log=path, overrides={"judge": {"images": images}})
     return bench
 

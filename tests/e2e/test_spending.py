@@ -93,9 +93,7 @@ def test_a_plan_obeys_each_parts_record_mode(make_bench: MakeBench, server: Mode
     assert asked(bench, server, "none", **judge_alone) == {"judge": 2}
 
 
-def test_a_test_that_is_not_evaluated_is_made_and_asks_no_judge_of_a_panel(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_test_not_evaluated_asks_no_judge(make_bench: MakeBench, server: ModelServer) -> None:
     judges = [{"name": name, "model": "openai/a", "template": "agent_judge"} for name in "ab"]
     judged = {"judges": judges, "tests_to_evaluate": ["agent_positives"]}
     overrides = {"admin": {"evaluation_config": judged}}
@@ -107,9 +105,7 @@ def test_a_test_that_is_not_evaluated_is_made_and_asks_no_judge_of_a_panel(
     assert [spec.test for spec in session.made] == list(BOTH_TESTS)
 
 
-def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_the_first_summary_is_asked_once(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=3, rubrics=2, tests=BOTH_TESTS)
     session = bench.run()
     assert len(session.results) == 12
@@ -365,9 +361,7 @@ def test_a_raised_number_asks_what_is_missing(make_bench: MakeBench, server: Mod
     assert b"repeat" not in first
 
 
-def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_recorded(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_repeat_without_a_verdict_is_no_score(make_bench: MakeBench, server: ModelServer) -> None:
     server.answer = Saying(1, 7, 7, 7, 1)
     bench = make_bench(overrides=repeating(3))
     unscored = bench.run("once").only

@@ -18,10 +18,13 @@ from examples.conversations import from_log
 from examples.http_judge.service import Judge
 from examples.probes import shop
 from examples.probes.judges import PLANTED
+from examples.refund_agent.make_log import DEFAULT, make_log
 from examples.small_judge.replay import RESULTS, outcomes
 from pytest_jrh.__main__ import main
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.swap import SWAP
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.sources import open_source
 from tests.plugin.recorded import Done, run_pytest
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +170,7 @@ def test_the_service_is_asked_anew_as_its_readme_says(project_of_judges: Path) -
     assert any("  19 calls, " in line for line in done.lines), done.stdout
 
 
-def test_the_verdicts_of_a_small_model_replay_red_and_are_said_to_be_no_better_than_chance(
+def test_the_verdicts_of_a_small_model_are_said_to_be_chance(
     project_of_judges: Path,
 ) -> None:
     done = run_pytest(project_of_judges, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no")
@@ -243,3 +246,15 @@ def test_the_conversations_are_those_that_their_program_writes(
 ) -> None:
     write(tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == kept.read_bytes()
+
+
+def transcripts(log: Path) -> dict[str, str]:
+    """What is said and called in each run of a log."""
+    source = open_source(log)
+    runs = [source.read(*summary.key)[0] for summary in source.summaries()]
+    return {run.run_id: render_transcript(run.messages, show_reasoning=True) for run in runs}
+
+
+def test_committed_log_is_what_the_task_produces(tmp_path: Path) -> None:
+    make_log(tmp_path / "again.eval")
+    assert transcripts(tmp_path / "again.eval") == transcripts(DEFAULT)

@@ -90,16 +90,14 @@ def perturbed(
     return wait_for(pipeline(goal, **changes).perturber(complete).perturb(run, rubric, goal))
 
 
-def stage(
-    name: str, complete: Complete, *, mode: Mode = "binary", prompt: str | None = None
-) -> Stage:
+def stage(name: str, ask: Complete, *, mode: Mode = "binary", prompt: str | None = None) -> Stage:
     """A stage with its built-in prompt, or with the text of a prompt file."""
     template = (
         load_template(name, mode=mode, objective="fail")
         if prompt is None
         else parse_prompt(prompt, "own.md", stage=name)
     )
-    return Stage(StageModel(name, MODEL), template, complete)
+    return Stage(StageModel(name, MODEL), template, ask)
 
 
 def judge_settings(model: StageModel, **section: Any) -> JudgeSettings:

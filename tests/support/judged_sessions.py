@@ -88,17 +88,14 @@ def misses(number: int) -> Answer:
 
 
 def judged(
-    answer: Answer,
-    runs: int = 12,
-    rubrics: Sequence[str] = ("refund_policy", "tone"),
-    **changes: object,
+    answer: Answer, runs: int = 12, rubrics: Sequence[str] = ("refund_policy", "tone"), **more: Any
 ) -> list[CaseResult]:
     """The results of a judge on both made tests of every rubric and run."""
     results = []
     for test in (name for name, kind in KINDS.items() if kind.is_made):
         for rubric in rubrics:
             for run in range(runs):
-                spec = make_spec(f"run-{run:03}", test=test, rubric_id=rubric, **changes)
+                spec = make_spec(f"run-{run:03}", test=test, rubric_id=rubric, **more)
                 results.append(result_of(spec, answer))
     return results
 

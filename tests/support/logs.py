@@ -119,17 +119,14 @@ def store(log: EvalLog, path: Path) -> None:
 
 
 def rewrite(
-    path: Path,
-    change: Callable[[dict[str, bytes]], None],
-    *,
-    compression: int = zipfile.ZIP_DEFLATED,
+    path: Path, edit: Callable[[dict[str, bytes]], None], *, compression: int = zipfile.ZIP_DEFLATED
 ) -> Path:
     """Change the members of an `.eval` archive."""
     import inspect_ai.log  # noqa: F401 - zipfile learns Inspect's compression
 
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    change(members)
+    edit(members)
     with zipfile.ZipFile(path, "w", compression) as archive:
         for name, data in members.items():
             archive.writestr(name, data)

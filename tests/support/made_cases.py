@@ -56,11 +56,9 @@ def turn(number: int | str, role: str, content: Any, **more: Any) -> Message:
     return {"id": f"m{number}", "role": role, "content": content, **more}
 
 
-def calling(
-    number: int | str, content: Any, call_id: str, name: str, /, **arguments: Any
-) -> Message:
+def calling(number: int | str, text: Any, call_id: str, name: str, /, **arguments: Any) -> Message:
     call = {"id": call_id, "function": name, "arguments": arguments}
-    return turn(number, "assistant", content, tool_calls=[call])
+    return turn(number, "assistant", text, tool_calls=[call])
 
 
 def given(number: int | str, content: str, call_id: str, name: str) -> Message:
@@ -253,10 +251,7 @@ def hostile_act_case(size: int = 1_000_000) -> Case:
 
 
 def make_result(
-    spec: CaseSpec | None = None,
-    outcome: Outcome = "agree",
-    score: int | None = None,
-    **changes: Any,
+    spec: CaseSpec | None = None, outcome: Outcome = "agree", score: int | None = None, **more: Any
 ) -> CaseResult:
     spec = spec or make_spec()
     label = coded(spec.target_score)
@@ -273,7 +268,7 @@ def make_result(
     if judged:
         said = ("The order is late.",)
         result = replace(result, label=label, labelled_by="made", scores=(score,), reasons=said)
-    return result_with(result, **changes)
+    return result_with(result, **more)
 
 
 def _why(kind: Any, text: str) -> Why:

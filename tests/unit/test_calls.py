@@ -28,10 +28,8 @@ def asked(*answers: Answer | str, stage: StageModel = JUDGE) -> tuple[Any, Scrip
     return wait_for(make_complete(exchange)(stage, QUESTION, judge_response((0, 1)))), exchange
 
 
-def trouble(
-    *answers: Answer | str, stage: StageModel = JUDGE
-) -> tuple[Unscored, list[CallRequest]]:
-    exchange = ScriptedExchange(list(answers))
+def trouble(*given: Answer | str, stage: StageModel = JUDGE) -> tuple[Unscored, list[CallRequest]]:
+    exchange = ScriptedExchange(list(given))
     with pytest.raises(Unscored) as caught:
         wait_for(make_complete(exchange)(stage, QUESTION, judge_response((0, 1))))
     return caught.value, exchange.requests

@@ -111,9 +111,7 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         ([("x", "x"), ("y", "y"), ("z", "z")], {"map": {"x": 1, "y": 0}}, 'label: got "z"; must'),
     ],
 )
-def test_what_is_no_set_of_classes_is_refused_with_what_to_do(
-    pairs: Sequence[Row], settings: dict[str, Any], says: str
-) -> None:
+def test_what_are_no_classes(pairs: Sequence[Row], settings: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError) as caught:
         checked(pairs, **settings)
     assert says in str(caught.value)

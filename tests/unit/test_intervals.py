@@ -113,9 +113,7 @@ def p_of(cases: Cases, exchange: Exchange = "inside", runs: Sequence[Hashable] =
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 5), st.sampled_from(EXCHANGES))
 @settings(max_examples=40, deadline=None)
-def test_with_one_verdict_each_all_exchanges_are_mcnemars_exact_one_sided_test(
-    lost: int, won: int, same: int, exchange: Exchange
-) -> None:
+def test_one_verdict_each_is_mcnemars(lost: int, won: int, same: int, exchange: Exchange) -> None:
     binomial = pytest.importorskip("scipy.stats").binom
     moved = lost + won
     found = p_of([LOST] * lost + [WON] * won + [RIGHT, WRONG] * same, exchange)

@@ -115,9 +115,7 @@ def label_here(
         ("r.jsonl", as_text(mlflow(SAID)), (), "input: question output: answer"),
     ],
 )
-def test_the_text_of_each_form_is_shown_and_nothing_else(
-    name: str, text: str, arguments: tuple[str, ...], shown: str
-) -> None:
+def test_the_text_of_a_form(name: str, text: str, arguments: tuple[str, ...], shown: str) -> None:
     [case] = label_here(write(name, text), *arguments)
     assert " ".join(f"{turn['role']}: {message_text(turn)}" for turn in case.messages) == shown
     [row] = kept()

@@ -40,9 +40,7 @@ def sent_times(paces: list[Pace], clock: Clock, stage: StageModel, count: int) -
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 5), st.floats(0.1, 10), st.integers(1, 4))
-def test_no_window_of_the_period_holds_more_calls_than_the_limit_over_all_processes(
-    calls: int, period: float, processes: int
-) -> None:
+def test_no_period_holds_more_than_the_limit(calls: int, period: float, processes: int) -> None:
     clock = Clock()
     with TemporaryDirectory() as folder:
         paces = [Pace(Path(folder) / "pace.json", clock=clock) for _ in range(processes)]

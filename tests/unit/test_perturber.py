@@ -110,9 +110,7 @@ def test_trouble_of_any_stage_is_unscored_and_never_a_case(stage: str, goal: Goa
 @pytest.mark.parametrize(
     ("goal", "said", "no_case"), [(FAIL, SAYS_FAIL, "no_plan"), (PASS, SAYS_PASS, None)]
 )
-def test_a_summary_that_failed_is_no_error_where_the_planner_found_no_plan(
-    goal: Goal, said: dict[str, str], no_case: str | None
-) -> None:
+def test_a_failed_summary_is_none(goal: Goal, said: dict[str, str], no_case: str | None) -> None:
     outcome = perturbed(ScriptedModel(planner=NO_PLAN, summary=DOWN, verifier=said), goal)
     assert (outcome.no_case.kind if outcome.no_case else None) == no_case
 

@@ -50,16 +50,12 @@ from tests.support.sessions import ANY_JSON
 
 
 def assemble_jsonl(
-    target: Path,
-    spools: Iterable[Path],
-    selected: Iterable[CaseSpec],
-    *dropped: CaseSpec,
-    **how: Any,
+    target: Path, spools: Iterable[Path], selected: Iterable[CaseSpec], *gone: CaseSpec, **how: Any
 ) -> RecordIndex:
     """Merge spooled cases into a JSONL file, as the end of a session does."""
     existing, made = read_jsonl(target), read_spools(spools, names_of(selected)).made
     how = {"overwrite": True, **how}
-    return write_jsonl(target, merge(existing, made, dropped=names_of(dropped), **how))
+    return write_jsonl(target, merge(existing, made, dropped=names_of(gone), **how))
 
 
 def names_of(specs: Iterable[CaseSpec]) -> frozenset[str]:
@@ -163,9 +159,7 @@ def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
     assert case_digest(moved) == case_digest(rejected(case)) == case_digest(case)
 
 
-def test_a_case_is_taken_under_another_text_and_under_no_other_scale(
-    tmp_path: Path,
-) -> None:
+def test_a_case_is_taken_under_another_text_and_under_no_other_scale(tmp_path: Path) -> None:
     spec = make_spec(target_score=2)
     path = tmp_path / "cases.jsonl"
     path.write_bytes(record_line(to_record(make_case(spec))))
@@ -227,9 +221,7 @@ def test_failed_write_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mo
     assert index.entries.keys() == names_of([make_spec("a")])
 
 
-def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none(
-    tmp_path: Path,
-) -> None:
+def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none(tmp_path: Path) -> None:
     target, specs = tmp_path / "out.jsonl", {run: make_spec(run) for run in "abcd"}
     names = {run: generation_id(spec) for run, spec in specs.items()}
     assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs.values())), specs.values())

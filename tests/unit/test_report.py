@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.calls import Spending, Usage
 from pytest_jrh.core.cases import Case, Why
-from pytest_jrh.core.diffs import differences
+from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.results import CaseResult, CaseSpending, total_spending
 from pytest_jrh.core.text import columns, visible
@@ -170,3 +170,30 @@ def test_a_job_links_to_its_run_and_to_its_page(
         monkeypatch.setenv(name, value)
     assert ci_links(page) == {"run": run, "report": report}
     assert ci_links(None) == {"run": run}
+
+
+texts = st.lists(
+    st.sampled_from(["refund", "order", "17", "late", " ", "\n", ", ", "é", "<b>", "x"]),
+    max_size=30,
+).map("".join)
+
+
+def of(kind: str, pieces: tuple[Piece, ...]) -> list[str]:
+    return [piece.text for piece in pieces if piece.kind == kind]
+
+
+@given(old=texts, new=texts)
+def test_both_texts_can_be_read_off_the_pieces(old: str, new: str) -> None:
+    pieces = differences(old, new)
+    assert "".join(piece.text for piece in pieces if piece.kind != "new") == old
+    assert "".join(piece.text for piece in pieces if piece.kind != "gone") == new
+
+
+def test_a_number_is_one_word() -> None:
+    pieces = differences("I refund £39.40 of 1,000 now.", "I refund £44.40 of 1,200 now.")
+    assert (of("gone", pieces), of("new", pieces)) == (["39.40 of 1,000"], ["44.40 of 1,200"])
+
+
+def test_only_the_words_that_changed_are_marked() -> None:
+    pieces = differences("I cannot refund order 17, it is.", "I have refunded order 17, it is.")
+    assert (of("gone", pieces), of("new", pieces)) == (["cannot refund"], ["have refunded"])

@@ -604,7 +604,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_sample_by_verdict_is_drawn_evenly_and_all_figures_are_of_the_whole_table(
+def test_a_sample_by_verdict_stands_for_all_cases(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     truth = write_table()

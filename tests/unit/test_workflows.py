@@ -180,9 +180,7 @@ def test_a_release_is_tested_as_the_package_is_and_no_workflow_may_more_than_it_
     assert {*jobs["test"]["strategy"]["matrix"]["python"]} >= {"3.11", "3.12", "3.13"}
 
 
-def test_the_jobs_of_gitlab_are_those_of_init_and_name_the_base_of_a_merge_request(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_jobs_of_gitlab_name_the_base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = "include: [other.yml]\n"
     command = [*INIT, f"--folder={tmp_path}", "--ci=gitlab"]
     assert main(command) == 0
