@@ -98,10 +98,10 @@ def test_a_bad_option_is_named(options: dict[str, Any], told: str) -> None:
 
 
 def test_a_bad_option_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    mistakes = ("--jrh-max-cost=nan", "-ojrh_record_mode=new")
-    result = pytester.runpytest_inprocess(recorded.tiny.option, *mistakes, "-n2")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    for told in ("--jrh-max-cost=nan: must be a number", "jrh_record_mode = new: must be one of"):
+    number, mode = "--jrh-max-cost=nan: must be a number", "jrh_record_mode = new: must be one of"
+    for mistake, told in (("--jrh-max-cost=nan", number), ("-ojrh_record_mode=new", mode)):
+        result = pytester.runpytest_inprocess(recorded.tiny.option, mistake, "-n2")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"*{told}*"])
     result.stderr.no_fnmatch_line("*Traceback*")
 
