@@ -170,6 +170,13 @@ def test_what_is_chosen_is_as_often_first_as_second(tmp_path: Path) -> None:
             assert first == (chosen[key] == "first")
             assert run.metadata["chosen"] == chosen[key]
     assert 80 <= list(chosen.values()).count("first") <= 120
+    # No digit of an id tells the order: a judge that goes by one is right as often as not.
+    for place in range(len(next(iter(chosen))[0])):
+        odd = [int(run_id[place], 16) % 2 == 1 for run_id, _ in chosen]
+        same = [
+            is_odd == (order == "first") for is_odd, order in zip(odd, chosen.values(), strict=True)
+        ]
+        assert 65 <= sum(same) <= 135
     with pairs_of(tmp_path / "100.csv", [{**rows[0], "prompt": "new?"}, *rows[:100]]) as source:
         fewer = {fields.key: fields.metadata["chosen"] for fields in source.fields()}
     assert all(chosen.get(key, place) == place for key, place in fewer.items())
