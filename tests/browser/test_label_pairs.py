@@ -54,10 +54,10 @@ def test_thirty_pairs_by_keyboard_by_two_people(
                 [number] = map(int, re.findall(r"left (\d+) <script>", shown))
                 assert f"right {number} <script>" in shown
                 # Side by side, and nothing says whose answers they are.
-                first, second = (box.bounding_box() for box in page.locator(".pair .turn").all())
-                assert first
-                assert second
-                assert (first["y"], first["x"] < second["x"]) == (second["y"], True)
+                left, right = [
+                    answer.bounding_box() for answer in page.locator(".pair .turn").all()
+                ]
+                assert (left["y"], left["x"] < right["x"]) == (right["y"], True)
                 assert not re.search("gpt|llama", page.content())
                 page.keyboard.press(key_of(person, number))
                 wait_count(page, place + 1, NUMBER)
