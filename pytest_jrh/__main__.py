@@ -32,6 +32,14 @@ _COMMANDS = {
     "merge": "merge:merge",
     "schema": "init:write_schemas",
 }
+_EXAMPLES = {
+    "check": "verdicts.csv --label human --verdict judge --one=violated",
+    "demo": "jrh-demo",
+    "init": "support --log answers.csv --label human --rubric 'polite: The answer is polite.'",
+    "label": "answers.csv --rubric 'polite: The answer is polite.' --sample 60",
+    "merge": "--jrh-config=inputs/configs/support.yml shard-1 shard-2",
+    "schema": "--folder inputs/configs",
+}
 _COLUMNS = ("request", "response", "context", "case")
 
 
@@ -58,6 +66,13 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.register("action", None, _Once)
+
+    def format_help(self) -> str:
+        """An example comes first: the usage of a command with many options is a page."""
+        name = self.prog.rpartition(" ")[2]
+        if name in _EXAMPLES:
+            return f"example: {self.prog} {_EXAMPLES[name]}\n\n{super().format_help()}"
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         self.exit(4, f"{self.format_usage()}{self.prog}: {message}\n")

@@ -47,6 +47,37 @@ def test_alpha_is_that_of_a_published_table() -> None:
     assert nominal.raw.n == nominal.alpha.n == 11
 
 
+def alpha_of(units: Units, *, is_ordered: bool) -> float:
+    """Alpha from all pairs of values, as its definition has them."""
+    values = [value for unit in units if len(unit) > 1 for value in unit]
+
+    def distance(one: int, other: int) -> float:
+        if not is_ordered:
+            return float(one != other)
+        between = [value for value in values if min(one, other) <= value <= max(one, other)]
+        return float((len(between) - (values.count(one) + values.count(other)) / 2) ** 2)
+
+    far = {pair: distance(*pair) for pair in product({*values}, repeat=2) if pair[0] != pair[1]}
+    observed = 0.0
+    for unit in units:
+        for one, other in product(unit, repeat=2):
+            observed += far.get((one, other), 0.0) / max(1, len(unit) - 1)
+    expected = sum(far.get(pair, 0.0) for pair in product(values, repeat=2))
+    return 1 - observed / expected * (len(values) - 1)
+
+
+@pytest.mark.parametrize("scale", [LEVELS, BINARY], ids=["levels", "two"])
+def test_alpha_is_that_of_all_pairs(scale: Scale) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        units = []
+        for _ in range(int(rng.integers(4, 30))):
+            size = int(rng.integers(0, 5))
+            units.append([int(value) for value in rng.choice(scale.scores, size)])
+        expected = alpha_of(units, is_ordered=scale.is_ordered)
+        assert agreement_on(units, scale).alpha.value == pytest.approx(expected)
+
+
 def test_what_says_nothing_of_agreement() -> None:
     for units, raw in (([[1], [0]], None), ([[1, 1], [1, 1]], 1.0), ([], None)):
         found = agreement_on(units, BINARY)

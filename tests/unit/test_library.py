@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 import pytest_jrh
 from pytest_jrh import InputError, JudgedCase, Verdict, judge_cases, load_cases, reliability
-from pytest_jrh.__main__ import main
+from pytest_jrh.__main__ import _EXAMPLES, main
 from pytest_jrh.cli.demo import EXAMPLE, FILES
 from pytest_jrh.plugin import pytest_configure
 from pytest_jrh.store.records import case_digest, record_line, to_record
@@ -185,6 +185,15 @@ def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> Non
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"pytest-jrh {pytest_jrh.__version__}\n"
+
+
+@pytest.mark.parametrize("command", _EXAMPLES)
+def test_help_opens_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    example, _, usage = capsys.readouterr().out.partition("usage:")
+    assert example.startswith(f"example: python -m pytest_jrh {command} ")
+    assert all(f" {option}" in usage for option in re.findall(r"--[a-z-]+", example))
 
 
 def test_the_demo_works(project: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
