@@ -216,7 +216,7 @@ def test_the_description_on_a_package_index_has_no_link_into_the_repository(proj
         text = re.sub(each["pattern"], each["replacement"], text)
     assert not RELATIVE.search(text)
     assert "![" not in text
-    assert "`ARCHITECTURE.md`" in text
+    assert "`CONTRIBUTING.md`" in text
 
 
 def test_every_dependency_has_a_lower_bound_and_reasons_for_what_is_excluded(project: Any) -> None:
