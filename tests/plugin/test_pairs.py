@@ -17,6 +17,8 @@ from tests.plugin.recorded import run_pytest, write_files
 from tests.support.ledgers import case_lines
 from tests.support.model_server import ModelServer, Request
 
+ITEMS = Path(__file__).resolve().parents[3] / "shared/data/haiku-coding/items.csv"
+WORDS = ("pass", "fail")
 RUBRICS = "- {id: better, instructions: The answer is to the point.}\n"
 CONFIG = """
 suite: {{of: pairs, log: pairs.csv, rubrics: rubrics.yml}}
@@ -183,23 +185,38 @@ def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, config: str, mes
     assert message in str(refused.value)
 
 
-def test_pairs_are_made_of_single_answers_without_labels(tmp_path: Path) -> None:
+def answers_of_haiku() -> list[str]:
+    """18 that passed the tests of their task and 2 that did not."""
+    if not ITEMS.is_file():
+        pytest.skip("the answers of haiku-coding are not there")
+    with ITEMS.open(newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    passed, failed = ([row["output"] for row in rows if row["label"] == of] for of in WORDS)
+    return passed[:18] + failed[:2]
+
+
+@pytest.mark.parametrize("data", ["ours", "haiku"])
+def test_pairs_are_made_of_single_answers_without_labels(tmp_path: Path, data: str) -> None:
     # The last two break the rubric themselves.
     answers = [f"Answer {number} is sound." for number in range(18)] + ["Broken.", "Broken again."]
-    rows = [f"{number},Question {number}?,{answer}\n" for number, answer in enumerate(answers)]
+    if data == "haiku":
+        answers = answers_of_haiku()
+    broken = [answer[:60] for answer in answers[18:]]
     config = (
         "suite: {of: pairs, log: answers.csv, rubrics: rubrics.yml}\n"
         "cases: {kinds: [perturbation]}\n"
         "judge: {model: openai/judge, orders: both}\neditor: {model: openai/editor}\n"
     )
-    files = {"answers.csv": "id,input,output\n" + "".join(rows), "rubrics.yml": RUBRICS}
-    write_files(tmp_path, {**files, "made.yml": config})
+    write_files(tmp_path, {"rubrics.yml": RUBRICS, "made.yml": config})
+    with (tmp_path / "answers.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = ([number, f"Question {number}?", answer] for number, answer in enumerate(answers))
+        csv.writer(file).writerows([["id", "input", "output"], *rows])
 
     def model(request: Request) -> Any:
         if request.stage == "editor":
             return {"new_content": "EDITED: all is well.", "reason": "It leaves it out."}
         if request.stage == "verifier":
-            fails = "EDITED" in request.text or "Broken" in request.text
+            fails = any(text in request.text for text in ("EDITED", *broken))
             return {"rationale": "So it is.", "verdict": "FAIL" if fails else "PASS"}
         pair = re.findall(r"<answer_[ab]>\n(.*?)\n</answer_[ab]>", request.text, re.DOTALL)
         return {"reasoning": "It says so.", "score": "second" if "EDITED" in pair[0] else "first"}
