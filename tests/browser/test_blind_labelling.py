@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 FINISH = "#end button:text-is('Finish')"
 
 
+def finish(page: Any) -> None:
+    """Finish by keyboard, once all is labelled."""
+    page.wait_for_selector("#end[open]")
+    page.focus(FINISH)
+    page.keyboard.press("Enter")
+
+
 def wait_count(page: Any, done: int, total: int) -> None:
     page.wait_for_selector(f"#headline:text-is('Blind labelling: {done} of {total}')")
 

@@ -14,7 +14,7 @@ from pytest_jrh.cli.checking import check_table
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.stats.annotators import Agreement, Votes, agreement
 from tests.browser.opened import LabelPages
-from tests.browser.test_blind_labelling import FINISH, wait_count, wait_number
+from tests.browser.test_blind_labelling import finish, wait_count, wait_number
 from tests.support.label_session import labelling_session
 from tests.support.sessions import as_text
 
@@ -75,9 +75,7 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
                     page.keyboard.press("Escape")
                 page.keyboard.press(key_of(person, int(number)))
                 wait_count(page, place + 1, NUMBER)
-            page.wait_for_selector("#end[open]")
-            page.focus(FINISH)
-            page.keyboard.press("Enter")
+            finish(page)
             page.wait_for_selector("#banner:has-text('your labels are kept')")
             assert process.wait(15) == 0
             page.close()
@@ -118,9 +116,7 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
             assert "The judge thinks" not in page.content()
             page.keyboard.press("v" if number == NUMBER - 1 else key_of("ann", number))
             page.wait_for_selector(f"#headline:text-is('Disagreements: {place + 1} of 9')")
-        page.wait_for_selector("#end[open]")
-        page.focus(FINISH)
-        page.keyboard.press("Enter")
+        finish(page)
         assert process.wait(15) == 0
         page.close()
     pages.complaints.clear()

@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.cli.checking import check_table
 from pytest_jrh.core.scales import code_of
 from tests.browser.opened import LabelPages
-from tests.browser.test_blind_labelling import FINISH, wait_count, wait_number
+from tests.browser.test_blind_labelling import finish, wait_count, wait_number
 from tests.support.label_session import labelling_session
 
 NUMBER = 30
@@ -63,9 +63,7 @@ def test_thirty_pairs_by_keyboard_by_two_people(
                 wait_count(page, place + 1, NUMBER)
             assert page.title() != "x"
             assert page.locator("#turns :is(script, img, a)").count() == 0
-            page.wait_for_selector("#end[open]")
-            page.focus(FINISH)
-            page.keyboard.press("Enter")
+            finish(page)
             assert process.wait(15) == 0
             page.close()
     # The page asks on for a server that has ended.
