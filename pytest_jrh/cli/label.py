@@ -47,8 +47,6 @@ from pytest_jrh.sources.pairs import CHOSEN, two_answers
 from pytest_jrh.sources.tables import with_named
 from pytest_jrh.store.records import case_digest
 
-_BESIDE_A_PAIR = ("request", "context")
-
 
 def label_file(options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
@@ -66,20 +64,12 @@ def label_file(options: Namespace) -> int:
     if options.by and (table is None or not options.sample):
         message = "needs a table, and says how its --sample is drawn"
         raise InputError(message, key="--by", hint="draw 60 of a table: --sample 60 --by COL")
-    pair = two_answers(table) if table is not None and not options.text else []
-    if table is not None and pair:
-        request, context = (columns_named(table, PART_NAMES[name]) for name in _BESIDE_A_PAIR)
-        if not request or CHOSEN in map(as_word, pair):
-            reason = "names that give the label away" if request else "no column of a request"
-            message = f"has two answers ({listed(pair)}) and {reason}"
-            hint = (
-                "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text"
-            )
-            raise table.error(message, hint)
-        options.text = [*request[:1], *context[:1], *pair]
+    pair: Sequence[str] = ()
     if table is None:
         texts, notices = texts_of_runs(path)
     else:
+        if not options.text and (pair := two_answers(table)):
+            options.text = [*_beside(table, pair), *pair]
         named = [("case", options.case or ""), *(("text", name) for name in options.text or ())]
         table = with_named(table, named)
         verdicts = columns_named(table, ROLES["verdict"])
@@ -157,21 +147,13 @@ def label_file(options: Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         board.finalized.wait()
     server.stop()
-    by_case = grouped((label.case_digest, label.label) for label in labels.people())
-    shared = [len({*said}) for said in by_case.values() if len(said) > 1]
-    if shared:
-        agreed = shared.count(1)
-        text = f"people agree on {agreed:,} of {counted(len(shared), 'case')} that several labelled"
-        if agreed < len(shared):
-            text += f"; settle the others: the same command with --disagreements {out}"
-        sys.stdout.write(visible(f"{text}\n"))
+    sys.stdout.write(visible(_how_far_people_agree(labels, out)))
     if number := len(labels.people()):
         command = ["init", "NAME", "--log"] if table is None else ["check"]
         command += [str(path), "--labels", str(out)]
         if table is None:
-            rubric_texts = {case.rubric.id: case.rubric.instructions for case in cases}
-            for rubric_id, text in rubric_texts.items():
-                command += ["--rubric", f"{rubric_id}: {text}"]
+            for case in asked:
+                command += ["--rubric", f"{case.rubric.id}: {case.rubric.instructions}"]
         else:
             command += ["--pairs"] if pair else []
             command += ["--case", options.case] if options.case else []
@@ -181,6 +163,34 @@ def label_file(options: Namespace) -> int:
         line = f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
         sys.stdout.write(visible(line))
     return 0
+
+
+def _beside(table: Table, pair: Sequence[str]) -> list[str]:
+    """The columns of the request, and of a context, that two answers are labelled with; raises
+    `InputError` where there is no request, or the answers' columns say which one is better.
+    """
+    request = columns_named(table, PART_NAMES["request"])
+    if not request or CHOSEN in map(as_word, pair):
+        reason = "names that give the label away" if request else "no column of a request"
+        message = f"has two answers ({listed(pair)}) and {reason}"
+        hint = "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text"
+        raise table.error(message, hint)
+    return [*request[:1], *columns_named(table, PART_NAMES["context"])[:1]]
+
+
+def _how_far_people_agree(labels: LabelTable, out: Path) -> str:
+    """A line about the cases that several people labelled, and what settles them; empty where there
+    are none.
+    """
+    by_case = grouped((label.case_digest, label.label) for label in labels.people())
+    shared = [len({*said}) for said in by_case.values() if len(said) > 1]
+    if not shared:
+        return ""
+    agreed = shared.count(1)
+    text = f"people agree on {agreed:,} of {counted(len(shared), 'case')} that several labelled"
+    if agreed < len(shared):
+        text += f"; settle the others: the same command with --disagreements {out}"
+    return f"{text}\n"
 
 
 def _other_words(table: Table, verdicts: Iterable[str], asked: Iterable[Case]) -> Iterator[str]:
