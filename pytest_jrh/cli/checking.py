@@ -436,33 +436,35 @@ class TableResults(Sequence[CaseResult]):
 
     def _gone(self) -> Iterator[tuple[str, str]]:
         there = {(case.key, judge) for case, judge in self.rows}
-        for judge in self.judges_before:
+        has_labels = self.how.labels or self._earlier_table.columns.labels
+        for judge, judge_before in self.judges_before.items():
             for key, case in self._earlier_table.cases.items():
-                if (key, judge) in there or self._line(key, judge, has_row=False) is None:
+                if (key, judge) in there or not case.given.get(judge_before):
+                    continue
+                now, is_changed = self.table.cases.get(key, case), key.case in self.table.changed
+                # Where nobody knows what is right, no verdict is missed.
+                is_unlabelled = now.label is None and (now is not case or has_labels)
+                if is_unlabelled and not is_changed:
                     continue
                 # Cases whose text is another one have left, and are not missed.
-                has_left = self.how.common or key.case in self.table.changed
-                reason = NOT_IN_SUITE if has_left else NEVER_REPORTED
+                reason = NOT_IN_SUITE if self.how.common or is_changed else NEVER_REPORTED
                 yield case_id(self._spec(case, judge)), reason
 
-    def _line(self, key: CaseKey, judge: str, *, has_row: bool) -> _Line | None:
+    def _line(self, case: TableCase, judge: str) -> _Line | None:
         """What the baseline's judge said of a case; None where it said nothing, or nobody knows
         what is right.
         """
-        earlier = self._earlier_table.cases.get(key)
+        earlier = self._earlier_table.cases.get(case.key)
         if earlier is None:
             return None
         scores = earlier.scores(self.judges_before[judge])
-        now = self.table.cases.get(key)
-        label_now = earlier.label if now is None else now.label
-        has_left = label_now is None and key.case in self.table.changed
-        is_rated = self._is_verdict or label_now is not None or has_left
+        is_changed = case.label is None and case.key.case in self.table.changed
+        is_rated = self._is_verdict or case.label is not None or is_changed
         if not scores or not is_rated:
             return None
         label = earlier.label
         if label is None:
-            # A case without a row now, or of another text, is missed, whatever its label.
-            label = scores[0] if has_left or not has_row else label_now
+            label = scores[0] if is_changed else case.label
         return None if label is None else _Line(earlier, scores, label)
 
     def _node(self, row: int) -> str:
@@ -488,7 +490,7 @@ class TableResults(Sequence[CaseResult]):
         """What the case of a row comes to by the verdicts of its judge, now or in the baseline."""
         table, (case, judge) = self.table, self.rows[row]
         spec, label, scale = self._spec(case, judge), case.label, table.values.scale
-        line = self._line(case.key, judge, has_row=True) if of_baseline else None
+        line = self._line(case, judge) if of_baseline else None
         if line is not None:
             table, case, label = self._earlier_table, line.case, line.label
             judge = self.judges_before[judge]
@@ -554,7 +556,7 @@ class TableResults(Sequence[CaseResult]):
                 outcome = "unlabelled"
             compared: Json = {}
             if self.judges_before:
-                line = self._line(case.key, judge, has_row=True)
+                line = self._line(case, judge)
                 is_same = False
                 if line is not None:
                     self.earlier.data[its_id] = row

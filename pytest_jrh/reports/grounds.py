@@ -276,7 +276,7 @@ def disputed_cases(session: Session) -> Iterator[Cases]:
             said = (f"{person}: {votes.word(vote)}" for person, vote in of_people.items())
             name = ids.get((rubric, run, epoch)) or ", ".join(map(str, filter(None, parts)))
             remarks[name] = listed(said, _MOST_VOTES)
-        title = f"{session.prefix(suite)}disputed"
+        title = f"{session.prefix(suite)}disputed, so without a label"
         yield from case_list(session, title, remarks, "warning")
 
 

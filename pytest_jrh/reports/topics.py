@@ -175,8 +175,9 @@ def left_out_blocks(session: Session) -> list[Block]:
         is_left_out = shown.unscored if kind == "unscored" else shown.outcome.equals(kind)
         # Of several judges each case once.
         number = len(shown.made[is_left_out].present())
-        # Of these the decision speaks.
-        if number and (kind != "unscored" or not session.decisions):
+        # Of these the decision speaks, or the first lines of a table.
+        is_said = session.decisions if kind == "unscored" else session.is_table
+        if number and not is_said:
             parts.append(f"{number:,} {text}")
     if not parts:
         return []
