@@ -286,10 +286,8 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     for column in values.of_numbers:
         event = "a pass" if values.bare_ones[column] == "passed" else "a violation"
         yield f"numbers of {column}: the probability of {event}"
-    if checked.unlabelled and checked.judge_names:
-        count = counted(len(checked.unlabelled), "case")
-        but = f" but how many are {scale.classes[0].word}" if scale.is_verdict else ""
-        yield f"{count} without a label: in no figure below{but}."
+    if checked.judge_names:
+        yield from _unlabelled_lines(checked)
     alone = sum(case.label is not None and not case.given for case in table.cases.values())
     if alone and checked.judge_names:
         yield f"{counted(alone, 'label')} of cases without a verdict: not used."
@@ -308,7 +306,7 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
         if is_in_file and not (results and column.removesuffix("_id") == role):
             parts.append(f"{role}: {column}")
     if not columns.case:
-        parts.append("each line a case")
+        parts.append("each row a case")
     if baseline and not columns.baseline:
         parts.append(f"baseline: {baseline}")
     systems = system_fields(table.table.columns) if table.systems else []
@@ -324,6 +322,27 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     if unused:
         line += f"; not used: {listed(unused)}"
     return line
+
+
+def _unlabelled_lines(checked: CheckedTable) -> Iterator[str]:
+    """Which labels are missing, and what a case without one counts for."""
+    cases, columns = checked.table.cases.values(), checked.table.columns
+    empty = []
+    for person in columns.labels if len(columns.labels) > 1 else ():
+        if count := sum(person not in case.votes for case in cases):
+            empty.append(f"{count:,} of {person}")
+    if empty:
+        yield f"empty labels: {listed(empty)}"
+    [grounds] = checked.session.grounds.values()
+    if count := len(checked.unlabelled) - len(grounds.votes.disputed):
+        but = " but how many are violated" if checked.table.values.scale.is_verdict else ""
+        yield f"{counted(count, 'case')} without a label: in no figure below{but}."
+    without = 0
+    for case in checked.unlabelled:
+        without += not all(map(case.given.get, checked.judge_names))
+    if without:
+        have = "has" if without == 1 else "have"
+        yield f"{counted(without, 'case')} without a label {have} no verdict either: nothing fails."
 
 
 def _class_lines(checked: CheckedTable) -> Iterator[str]:

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import compress
 from operator import itemgetter, not_
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from pytest_jrh.sources.results.scores import Results, quoted
 from pytest_jrh.sources.source import as_pointer, at, clusters_by, short_text, top_field
 
 _BLANKS = re.compile(r"[\s-]+")
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 ROLES: Mapping[str, str] = {
     "label": "label human gold target expected human_label gold_label true_label ground_truth",
     "verdict": "verdict judge score prediction predicted pred judgment judgement grade "
@@ -69,7 +70,8 @@ class Table:
 
     Of a JSON document `path` is the list of its rows, and `lines` are their numbers. Of another
     tool's `results` it has those rows that are needed; `notices` say what is left out. Columns that
-    were `made` of others are no columns of the file.
+    were `made` of others are no columns of the file. Where cells have several lines, `sheet_rows`
+    are by the line of a row the one that a spreadsheet shows.
     """
 
     file: str
@@ -79,11 +81,17 @@ class Table:
     results: Results | None = None
     notices: tuple[str, ...] = ()
     made: Collection[str] = ()
+    sheet_rows: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """The columns of the file."""
         return [name for name in self.columns if name not in self.made]
+
+    def place(self, row: int) -> str:
+        """Where a row is, as somebody finds it."""
+        line = self.lines[row]
+        return f"row {self.sheet_rows[line]}" if self.sheet_rows else f"line {line}"
 
     def texts(self, column: str) -> list[str]:
         """The values of a column as texts; empty ones where there is no such column."""
@@ -302,9 +310,14 @@ def _guessed_label(
     return "" if annotator else label
 
 
+def known_name(column: str) -> str:
+    """How known names spell a column: `ticket_id` of `Ticket-ID`, `ticket id` and `TicketId`."""
+    return _BLANKS.sub("_", as_word(_HUMP.sub("_", column)))
+
+
 def words_of(column: str) -> set[str]:
     """The words that the name of a column is made of."""
-    return {*re.split(r"[^a-z]+", column.casefold())}
+    return {*re.split(r"[^a-z]+", known_name(column))}
 
 
 _OF_PEOPLE = words_of("human annotator gold reviewer expert people person")
@@ -314,9 +327,9 @@ _OF_A_JUDGE = words_of(ROLES["verdict"]) - {"score", "grade", "label"}
 
 
 def columns_named(table: Table, names: str) -> list[str]:
-    """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
+    """The columns with one of these names, however they are spelled."""
     known_names = names.split()
-    return [name for name in table.columns if _BLANKS.sub("_", as_word(name)) in known_names]
+    return [name for name in table.columns if known_name(name) in known_names]
 
 
 def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
@@ -365,7 +378,7 @@ def id_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> s
     the columns `telling` it names each row.
     """
     usual = columns_named(table, _MORE_IDS)
-    ids = [name for name in table.columns if name.casefold().endswith("_id")]
+    ids = [name for name in table.columns if known_name(name).endswith("_id")]
     found = _telling_apart(table, usual, taken, telling)
     return found or _telling_apart(table, ids, taken, telling)
 

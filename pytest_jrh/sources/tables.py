@@ -130,11 +130,11 @@ def table_of(
     return Table(file, lines, columns, path, results, tuple(notices))
 
 
-def refuse_too_many(names: Collection[str], lines: Sequence[int], file: str) -> None:
+def refuse_too_many(names: Collection[str], lines: Collection[int], file: str) -> None:
     """Refuse a table that memory cannot hold: a small file may say little of many columns."""
     if len(names) * len(lines) > _MOST_CELLS:
         message = f"has {len(names):,} columns; at most {_MOST_CELLS:,} cells are read"
-        raise InputError(message, file, lines[-1], hint="leave out columns")
+        raise InputError(message, file, max(lines), hint="leave out columns")
 
 
 def rows_of(table: Table) -> Iterator[tuple[int, Json]]:
@@ -153,10 +153,10 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
     names: list[str] = []
     columns: list[list[str | None]] = []
     different: dict[str | None, str | None] = {}
-    lines = []
+    sheet_rows = {}
     line = 1
     try:
-        for cells in reader:
+        for number, cells in enumerate(reader, 1):
             if len(problems) > _MOST_COUNTED:
                 break
             if not names:
@@ -170,8 +170,8 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                 hint = 'put a text with a separator in it between double quotes: "..."'
                 problems.append(Problem(message, file, line, hint=hint))
             elif any(map(str.strip, cells)):
-                lines.append(line)
-                refuse_too_many(names, lines, file)
+                sheet_rows[line] = number
+                refuse_too_many(names, sheet_rows, file)
                 for column, cell in zip_longest(columns, cells):
                     column.append(different.setdefault(cell, cell))
             line = reader.line_num + 1
@@ -189,7 +189,10 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
     for name, column in zip(names, columns, strict=True):
         if name:
             of_names[name] = [*map(different.get, column)]
-    return Table(file, lines, of_names)
+    lines = [*sheet_rows]
+    if lines == [*sheet_rows.values()]:
+        sheet_rows = {}
+    return Table(file, lines, of_names, sheet_rows=sheet_rows)
 
 
 def guarded(text: str) -> str:

@@ -385,8 +385,8 @@ def cases_of(
     notes = table.texts("".join(columns_named(table, "note notes comment")[:1]))
     names, rubrics, epochs = texts[columns.case], texts[columns.rubric], texts[columns.epoch]
     for row, line in enumerate(table.lines):
-        # Where no column names the case, its line does.
-        key = CaseKey.of(names[row] or f"line {line}", rubrics[row], epochs[row])
+        # Where no column names the case, its place does.
+        key = CaseKey.of(names[row] or table.place(row), rubrics[row], epochs[row])
         case = cases.get(key)
         if case is None:
             case = cases[key] = TableCase(key, row, texts[columns.cluster][row] or None)
@@ -412,7 +412,7 @@ def cases_of(
                 if is_one_more_vote and verdict in (None, first_verdicts[repeat]):
                     # The verdict stands beside the label of each person.
                     continue
-                message = f"the case {shown(key.case)} is in line {table.lines[case.row]} too"
+                message = f"the case {shown(key.case)} is in {table.place(case.row)} too"
                 problems.append(Problem(message, table.file, line, columns.case, _TELL_APART))
             first_verdicts.setdefault(repeat, verdict)
             given = case.given.setdefault(judge, [])

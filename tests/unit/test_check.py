@@ -40,7 +40,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
     def run(*arguments: object) -> tuple[int, str]:
         words = [*map(str, arguments)]
-        one = [] if "--scale" in " ".join(words) else ["--one=violated"]
+        has_scale = re.search("--(scale|classes)", " ".join(words))
+        one = [] if has_scale else ["--one=violated"]
         try:
             code = main(["check", *one, *words])
         except SystemExit as end:
@@ -186,7 +187,7 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     path = written("case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\nd,r,1\n")
     votes = "a,1,ann\na,1,ben\na,0,cy\nb,1,ann\nb,0,ben\nc,0,ann\nc,0,ann\n"
     labels = written("case_id,label,annotator\n" + votes, "labels.csv")
-    disagree = "disputed (1):\n  b (ann: violated, ben: satisfied)"
+    disagree = "disputed, so without a label (1):\n  b (ann: violated, ben: satisfied)"
     assert disagree in run(path, f"--labels={labels}")[1]
     checked = check_table(path, labels=str(labels))
     assert [result.label for result in checked.results] == [1, None, 0, None]
@@ -391,6 +392,8 @@ def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], 
         # What an option names is found as nothing else.
         ("human,label,verdict pass,r1,pass fail,r1,fail", "--rubric=label", "label: human"),
         ("label,verdict pass,pass fail,fail", "--map=fale=1", "--map: no label or verdict is fale"),
+        # Without an id a row is called as a spreadsheet numbers it.
+        ('x,label,verdict "a b",pass,pass " ",fail,pass', "-v", "read first  row 3\n"),
     ],
 )
 def test_what_was_taken_for_what_is_said(run: Run, table: str, option: str, said: str) -> None:
@@ -421,7 +424,7 @@ def test_few_clusters_are_asked_for_and_one_is_none(
     assert (taken or f"--cluster {name} or --cluster none") in " ".join(printed.split())
 
 
-@pytest.mark.parametrize("head", ["essay_id", "idx", "pair", "id"])
+@pytest.mark.parametrize("head", ["essay_id", "idx", "pair", "Ticket-ID", "ticketId", "id"])
 def test_runs_of_equal_cases_are_repeats(run: Run, head: str) -> None:
     rows = [f"c{case},{case % 2},{number % 2},{number}" for case in range(4) for number in range(3)]
     code, printed = run(written(f"{head},human,judge,run\n" + "\n".join(rows)))
@@ -471,16 +474,23 @@ def test_ids_that_differ_are_the_cause_that_is_told(run: Run, ids: list[str], op
     assert (code, said in printed) == (4, True), printed
 
 
-def test_an_ordinal_row_without_a_label_is_no_case_on_either_side(run: Run) -> None:
-    rows = [f"c{case},{case % 5 + 1 if case % 4 else ''},{case % 5 + 1}\n" for case in range(40)]
-    new, old = written(HEAD + "".join(rows), "new.csv"), written(HEAD + "".join(rows), "old.csv")
-    code, printed = run(new, f"--baseline={old}", "--scale=1-5")
-    assert code == 0
-    assert "PASS  the judge is as good as before on 30 cases" in printed
-    assert "never reported" not in printed
-    written(HEAD + "".join(rows[2:]), "new.csv")
-    code, printed = run(new, f"--baseline={old}", "--scale=1-5")
-    assert (code, "1 case has no verdict (1 never reported)" in printed) == (1, True)
+@pytest.mark.parametrize("option", ["--scale=0-1", "--classes=0,1", "--one=violated"])
+def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
+    people = [f"{case % 2},{case % 2}" for case in range(40)]
+    # Of levels two people have a median.
+    people[:2] = [",", "," if "scale" in option else "0,1"]
+    rows = [f"c{case},{said},{case % 2}," for case, said in enumerate(people)]
+    whole = [f"{row}{number % 2}\n" for number, row in enumerate(rows)]
+    head = "case,ann,bo,earlier,verdict\n"
+    how = ("--label=ann", "--label=bo", "--same-judge", option)
+    for empty, failing in ((2, "PASS  the judge is as good as before on 38"), (3, "FAIL  1 case")):
+        lines = [f"{row}\n" for row in rows[:empty]] + whole[empty:]
+        code, printed = run(written(head + "".join(lines)), "--baseline=earlier", *how)
+        assert (code, failing in printed) == (int(empty > 2), True), printed
+        assert "2 cases without a label have no verdict either" in " ".join(printed.split())
+    new, old = written(head + "".join(whole[3:])), written(head + "".join(whole), "old.csv")
+    code, printed = run(new, f"--baseline={old}", *how)
+    assert (code, "FAIL  1 case has no verdict" in printed) == (1, True), printed
 
 
 def test_on_a_wide_scale_right_is_near_the_label_and_exact_is_told_apart(run: Run) -> None:
