@@ -24,6 +24,8 @@ _MOST_PAIRS = 20_000
 _LEAST_ALIKE = 0.3
 _SHORTEST_ISLAND = 3
 _GAP = "…"
+# Characters that two changes of a line may have between them and be one.
+_MOST_BETWEEN = 40
 
 
 def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
@@ -82,6 +84,24 @@ def near_changes(pieces: Sequence[Piece], context: int) -> list[Piece]:
         tail = "" if last else piece.text[-context:].partition(" ")[2]
         shown_lines.append(Piece("same", f"{head} {_GAP} {tail}" if head else f"{_GAP} {tail}"))
     return shown_lines
+
+
+def changed_places(pieces: Sequence[Piece]) -> Iterator[tuple[str, str]]:
+    """The old and the new text of each place that changed, in reading order.
+
+    Changes near each other in a line are one place, with the words between and beside them.
+    """
+    old = new = ""
+    for piece in (*pieces, Piece("same", "\n")):
+        if piece.kind == "same" and ("\n" in piece.text or len(piece.text) > _MOST_BETWEEN):
+            if old != new:
+                yield old, new
+            old = new = ""
+            continue
+        if piece.kind != "new":
+            old += piece.text
+        if piece.kind != "gone":
+            new += piece.text
 
 
 def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:

@@ -213,10 +213,11 @@ class ReadFirst:
 
 @frozen
 class Diff:
-    """What changed in a text, and in which."""
+    """What changed in a text, and in which; `places` are the old and the new text of each."""
 
     pieces: tuple[Piece, ...]
     title: str
+    places: tuple[tuple[str, str], ...] = ()
 
 
 @frozen

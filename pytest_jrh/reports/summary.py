@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.diffs import Piece, differences, near_changes
+from pytest_jrh.core.diffs import Piece, changed_places, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import NOT_APPLICABLE, Scale
@@ -269,7 +269,14 @@ def _prompt(change: PromptChange) -> Block:
         return Sentence(f"the baseline has verdicts of another judge{of}; {why}", "warning")
     file = Path(change.now.file).name
     pieces = near_changes(differences(change.before, change.now.prompt), _CONTEXT)
-    return Diff(tuple(pieces), f"changed in {one_line(file) or 'the prompt'}{of}")
+    return _diff(pieces, f"changed in {one_line(file) or 'the prompt'}{of}")
+
+
+def _diff(pieces: Sequence[Piece], title: str) -> Diff:
+    places = tuple(changed_places(pieces))
+    if len(places) > 1:
+        title += f" ({len(places):,} places)"
+    return Diff(tuple(pieces), title, places)
 
 
 def _unrecorded(session: Session) -> Iterator[Diff]:
@@ -281,7 +288,7 @@ def _unrecorded(session: Session) -> Iterator[Diff]:
         lines = [line for line in changes.pop().splitlines() if line[0] in "-+"]
         pieces = [Piece("gone" if line[0] == "-" else "new", line[1:]) for line in lines]
         if pieces:
-            yield Diff(tuple(pieces), "changed since the recording")
+            yield _diff(pieces, "changed since the recording")
 
 
 def _doubts(session: Session) -> Iterator[Block]:

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.text import (
+    ELLIPSIS,
     GAP,
     Styled,
     aligned,
@@ -61,6 +61,7 @@ _FEWEST_ROWS = 3
 _WORD_ROOM = 6
 _TITLE_ROOM = 12
 _MOST_OF_DIFF = 2  # lines
+_NARROWEST_CHANGE = 40
 _MOST_RUNS = 8
 
 
@@ -317,34 +318,39 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
 
 
 def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
-    """The largest change, in two lines; with `verbose` all of them."""
+    """The first places, in two lines; with `verbose` all of them."""
     title = f"{one_line(block.title)}:"
     if not verbose:
-        largest_change = _largest_change(block.pieces)
         # Some of each line is lost where it is wrapped.
-        room = _MOST_OF_DIFF * width - columns(title) - 1 - len(_CHANGED) - 2 * _TITLE_ROOM
-        if all(largest_change):
-            room //= 2
-        text = _CHANGED.join(f'"{shortened(part, room)}"' for part in largest_change)
-        yield from _hanging("", f"{title} {text}", width)
+        room = _MOST_OF_DIFF * width - columns(title) - 2 * _TITLE_ROOM
+        texts: list[str] = []
+        for old, new in block.places:
+            if texts and room < _NARROWEST_CHANGE:
+                break
+            texts.append(_change_text(one_line(old), one_line(new), room))
+            room -= columns(texts[-1])
+        more = len(block.places) - len(texts)
+        ending = f" and {more:,} more" if more else ""
+        yield from _hanging("", f"{title} {'; '.join(texts)}{ending}", width)
         return
     yield Styled(title)
-    for piece in block.pieces:
-        if piece.kind != "same":
-            sign, style = ("-", "red") if piece.kind == "gone" else ("+", "green")
-            for line in piece.text.strip("\n").split("\n"):
+    for place in block.places:
+        for sign, style, text in zip("-+", ("red", "green"), place, strict=True):
+            for line in text.strip("\n").splitlines():
                 yield from _hanging(f"{GAP}{sign} ", line, width, style)
 
 
-def _largest_change(pieces: Iterable[Piece]) -> tuple[str, str]:
-    """The text that is gone and the new one in its place of the change with most characters."""
-    changes = [("", "")]
-    gone = ""
-    for piece in pieces:
-        text = "" if piece.kind == "same" else one_line(piece.text)
-        changes.append((gone, text) if piece.kind == "new" else (text, ""))
-        gone = text if piece.kind == "gone" else ""
-    return max(changes, key=lambda texts: len("".join(texts)))
+def _change_text(old: str, new: str, room: int) -> str:
+    """What has become of a text, in so many columns; each has what the other leaves of them."""
+    gone = _quoted(old, max(room // 2, room - columns(new)))
+    added = _quoted(new, max(room // 2, room - columns(old)))
+    if not new:
+        return f"removed {gone}"
+    return f"{gone} -> {added}" if old else f"added {added}"
 
 
-_CHANGED = " -> "
+def _quoted(text: str, most: int) -> str:
+    """The text in quotes, cut between words to so many columns."""
+    if columns(text) > most:
+        text = f"{shortened(text, most - 1).rpartition(' ')[0]} {ELLIPSIS}"
+    return f'"{text}"'

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.cases import LabelSource, Why
+from pytest_jrh.core.diffs import changed_places, differences
 from pytest_jrh.core.results import CaseResult, ShownTurns
 from pytest_jrh.core.text import columns, cut_in_the_middle, replace_what_cannot_be_shown
 from pytest_jrh.people import Grounds
@@ -26,7 +27,7 @@ from pytest_jrh.reports.ending import Concluded, ending_lines, print_ending
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose, next_lines, worst_cases, worst_verdicts
-from pytest_jrh.reports.terminal import MOST_LINES
+from pytest_jrh.reports.terminal import MOST_LINES, block_lines
 from tests.support.judged_sessions import (
     coin,
     derived,
@@ -85,13 +86,25 @@ def test_what_no_recording_has_is_shown_where_it_is_the_same_of_all() -> None:
     why = Why("unrecorded", difference="message 1 (system):\n-Be strict.\n+Be kind.")
     results = [result_with(make_result(make_spec(run), "unrecorded"), why=why) for run in "ab"]
     [diff] = [block for block in compose(session_of(results)).answer if isinstance(block, Diff)]
-    assert [(piece.kind, piece.text) for piece in diff.pieces] == [
-        ("gone", "Be strict."),
-        ("new", "Be kind."),
-    ]
+    assert diff.places == (("Be strict.", "Be kind."),)
     results[0] = result_with(results[0], why=replace(why, difference="-a"))
     answer = compose(session_of(results)).answer
     assert not any(isinstance(block, Diff) for block in answer)
+
+
+def test_each_changed_place_of_a_prompt_is_counted_in_words_of_the_files() -> None:
+    """Words that two lines share by chance make no pair of them, and the first place is named."""
+    text = "You are a {} auditor.\nRead the rule and the transcript, and decide.\n{}\nBegin.\n"
+    old = "Mind the calls: what the agent did counts, not what it said."
+    new = "Give the agent room: small slips in what it said are none."
+    pieces = differences(text.format("strict", old), text.format("lenient", new))
+    [one, two] = changed_places(pieces)
+    assert one == ("You are a strict", "You are a lenient")
+    assert (two[0].strip(), two[1].strip()) == (old, new)
+    places = (one, ("", "Hm."), ("a b", ""), two)
+    shown = " ".join(line.text for line in block_lines([Diff((), "changed", places)], 64))
+    assert shown.startswith('changed: "You are a strict" -> "You are a lenient"; added "Hm."; ')
+    assert shown.endswith('removed "a b" and 1 more')
 
 
 def test_what_probes_turn_is_read_behind_what_is_wrong_without_them() -> None:

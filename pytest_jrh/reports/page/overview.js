@@ -16,7 +16,8 @@ const drawBlocks = (blocks) => blocks.flatMap((block) => BLOCKS[block.type](bloc
 // What changed, and the whole text below it.
 function drawDiff(block) {
   const pieces = block.pieces.map((piece) => [piece.kind, piece.text]);
-  const changes = make("div", { class: "diff", dir: "auto" }, marked(pieces.filter(([kind]) => kind !== "same")));
+  const places = block.places.flatMap(([old, fresh]) => [["gone", old], ["new", fresh]]);
+  const changes = make("div", { class: "diff", dir: "auto" }, marked(places.filter(([, text]) => text)));
   const whole = make("details", {}, make("summary", {}, "Whole change"), make("div", { class: "text", dir: "auto" }, marked(pieces)));
   return make("div", {}, small(block.title), changes, whole);
 }
