@@ -80,11 +80,13 @@ class CaseRunner:
         )
         self.only_computes = not asks and not runs_code and settings.review is None
         most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
+        self._places = asyncio.Semaphore(most_at_work)
         # Until a verdict shows that answers can be used the first cases alone are at work: all
         # might be paid for, and end alike.
-        self._first = min(FIRST_CASES, most_at_work) if asks else most_at_work
-        self._places = asyncio.Semaphore(self._first)
-        self._held_places = most_at_work - self._first
+        self._fed = 0
+        self._may_go_on = asyncio.Event()
+        if not asks:
+            self._may_go_on.set()
         self.calls = Calls(settings, lambda: self._stopping or settings.is_orphan())
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
@@ -109,6 +111,9 @@ class CaseRunner:
                     if not self._suites[spec.suite].is_unlabelled(spec)
                 )
             for spec, future in announced:
+                if self._fed >= FIRST_CASES:
+                    await self._may_go_on.wait()
+                self._fed += 1
                 await self._places.acquire()
                 task = asyncio.create_task(self._work(spec, future))
                 self._at_work.add(task)
@@ -158,7 +163,6 @@ class CaseRunner:
             with printed.keeping():
                 attempt, judging = self._begun(spec)
                 result = await self._result(attempt, judging)
-            self.done += 1
             self.spending += result.spending.all
             if future.done():
                 # By the end of the session.
@@ -174,12 +178,10 @@ class CaseRunner:
                 future.set_exception(error)
         finally:
             self._pending.discard(future)
-            self._first -= 1
-            self._held_places += 1
-            if attempt.scores or self._first <= 0:
-                for _ in range(self._held_places):
-                    self._places.release()
-                self._held_places = 0
+            self._places.release()
+            self.done += 1
+            if attempt.scores or self.done >= FIRST_CASES:
+                self._may_go_on.set()
 
     async def _result(self, attempt: Attempt, judging: Awaitable[None]) -> CaseResult:
         redactor, rejected = self._settings.redactor, None
@@ -254,6 +256,7 @@ class CaseRunner:
     @contextlib.asynccontextmanager
     async def _place_lent(self) -> AsyncIterator[None]:
         """Leave a case's place among those at work to others, which it may wait for."""
+        self._may_go_on.set()
         self._places.release()
         try:
             yield
