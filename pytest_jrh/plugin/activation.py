@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from _pytest._code.code import ExceptionInfo, ExceptionRepr
@@ -128,6 +129,8 @@ class _SuiteHooks(SuiteSession):
         if options.collectonly or stopped:
             return None
         specs = [item.spec for item in session.items if isinstance(item, CaseItem)]
+        if specs and any(judge.runs_code for of in self.suites for judge in of.judges.values()):
+            self._capture_programs()
         if self.is_worker:
             return None
         if self.options.plan:
@@ -138,40 +141,41 @@ class _SuiteHooks(SuiteSession):
                 writer.line(line)
             return True
         self.reviewing.open(specs)
-        if specs and any(judge.runs_code for of in self.suites for judge in of.judges.values()):
-            self._capture_programs()
         with captured(self.config):
             self.start(specs)
         self.reviewing.wait()
         return None
 
     def _capture_programs(self) -> None:
-        """Leave to pytest's capture what programs print between items, too, where it would give the
-        terminal back; pytest keeps a way there.
+        """Capture what programs print between items, too, when pytest would give the terminal back:
+        a debugger alone gets it.
         """
-        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
-        is_kept = self.config.getoption("capture", "no") == "fd"
-        if not is_kept or terminal is None or terminal._tw._file is not sys.__stdout__:
+        plugins = self.config.pluginmanager
+        capture: Any = plugins.get_plugin("capturemanager")
+        terminal = plugins.get_plugin("terminalreporter")
+        if self.config.getoption("capture", "no") != "fd":
             return
-        writer = terminal._tw
-        file: Any = writer._file
-        file.flush()
-        capture: Any = self.config.pluginmanager.get_plugin("capturemanager")
-        for stream in (capture._global_capturing.err, capture._global_capturing.out):
-            real = os.dup(stream.targetfd_save)
-            for descriptor in (stream.targetfd_save, stream.targetfd):
-                os.dup2(stream.tmpfile.fileno(), descriptor)
-                self.programs.callback(os.dup2, real, descriptor)
-        # Asked for once more it would be that of a file.
-        writer.fullwidth = writer.fullwidth
-        self.programs.callback(setattr, writer, "_file", file)
-        writer._file = self.programs.enter_context(
-            open(real, "w", encoding=file.encoding, errors="replace", closefd=False)  # noqa: SIM115
-        )
+        undo = self.programs
+        if terminal is not None and not self.is_worker:
+            writer = terminal._tw
+            if writer._file is not sys.__stdout__:
+                return
+            file: Any = writer._file
+            file.flush()
+            # Asked for once more it would be that of a file.
+            writer.fullwidth = writer.fullwidth
+            undo.callback(setattr, writer, "_file", file)
+            writer._file = undo.enter_context(
+                os.fdopen(os.dup(1), "w", encoding=file.encoding, errors="replace")
+            )
+        undo.callback(capture.suspend_global_capture, in_=True)
 
-    def pytest_enter_pdb(self) -> None:
-        """Give the terminal to a debugger."""
-        self.programs.close()
+        def suspend(in_: bool = False) -> None:  # noqa: FBT001, FBT002
+            if in_:
+                undo.close()
+
+        undo.enter_context(patch.object(capture, "suspend_global_capture", suspend))
+        capture.resume_global_capture()
 
     # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this
     # hook, too.
@@ -184,12 +188,7 @@ class _SuiteHooks(SuiteSession):
             self.start([one.spec for one in (item, nextitem) if isinstance(one, CaseItem)])
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
             self.wait(item.spec)
-        result = yield
-        capture = self.config.pluginmanager.get_plugin("capturemanager")
-        if self.is_worker and capture is not None:
-            # Nothing else is printed here, so all that programs print is captured.
-            capture.resume_global_capture()
-        return result
+        return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -259,6 +258,11 @@ class _Secrecy:
             streams = {EncodedFile, CaptureIO, TeeCaptureIO, sys.stdout, sys.stderr}
             replace_what_cannot_be_shown()
         self._printing.enter_context(printing_kept(streams | {sys.__stdout__, sys.__stderr__}))
+        self._capture = config.pluginmanager.get_plugin("capturemanager")
+        if self._capture is not None:
+            # Ctrl-C and internal errors would end it, and print what no report has as it is.
+            as_long = patch.object(self._capture, "stop_global_capturing", bool)
+            self._printing.enter_context(as_long)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(
@@ -300,11 +304,9 @@ class _Secrecy:
     def pytest_unconfigure(self) -> None:
         """Leave streams and logging as they were, and print what no report has."""
         self._printing.close()
-        capture = self._config.pluginmanager.get_plugin("capturemanager")
-        # Ctrl-C and an error of collection end it before.
-        if capture is not None and capture._global_capturing is not None:
-            capture.suspend_global_capture()
-            out, error = capture.read_global_capture()
+        if self._capture is not None:
+            self._capture.suspend_global_capture()
+            out, error = self._capture.read_global_capture()
             sys.stdout.write(self._redactor.of_code(out))
             sys.stderr.write(self._redactor.of_code(error))
         logging.setLogRecordFactory(self._records)
