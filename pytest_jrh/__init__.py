@@ -41,40 +41,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentRun": "core.cases",
-    "Case": "core.cases",
-    "CaseResult": "core.results",
-    "CheckedTable": "cli.checking",
-    "Completion": "core.calls",
-    "ConversationPerturber": "engine.library",
-    "ConversationSummarizer": "cases.pipeline",
-    "Goal": "cases.pipeline",
-    "InputError": "core.errors",
-    "JudgedCase": "judges.judge",
-    "JrhError": "core.errors",
-    "LiteLLMExchange": "llm.client",
-    "NoVerdictCase": "core.errors",
-    "PerturbationOutcome": "core.cases",
-    "Pipeline": "engine.library",
-    "Reliability": "stats.figures",
-    "Rubric": "core.cases",
-    "ScoreLevel": "core.scales",
-    "StageModel": "core.calls",
-    "Unscored": "core.errors",
-    "Verdict": "core.results",
-    "apply_single_edit": "cases.pipeline",
-    "check_table": "cli.checking",
-    "generate_agent_perturbations": "engine.library",
-    "generate_single_edit": "cases.pipeline",
-    "judge_cases": "engine.library",
-    "load_cases": "engine.library",
-    "load_inspect_eval_runs": "sources",
-    "load_rubrics": "config.rubrics",
-    "make_complete": "llm.calls",
-    "make_llm_planner": "cases.pipeline",
-    "make_llm_verifier": "cases.pipeline",
-    "reliability": "stats.figures",
+    "cases.pipeline": "ConversationSummarizer Goal apply_single_edit generate_single_edit "
+    "make_llm_planner make_llm_verifier",
+    "cli.checking": "CheckedTable check_table",
+    "config.rubrics": "load_rubrics",
+    "core.calls": "Completion StageModel",
+    "core.cases": "AgentRun Case PerturbationOutcome Rubric",
+    "core.errors": "InputError JrhError NoVerdictCase Unscored",
+    "core.results": "CaseResult Verdict",
+    "core.scales": "ScoreLevel",
+    "engine.library": "ConversationPerturber Pipeline generate_agent_perturbations judge_cases "
+    "load_cases",
+    "judges.judge": "JudgedCase",
+    "llm.calls": "make_complete",
+    "llm.client": "LiteLLMExchange",
+    "sources": "load_inspect_eval_runs",
+    "stats.figures": "Reliability reliability",
 }
+"""By module the names that it has, as they are imported above for type checkers."""
 
 __all__ = [
     "AgentRun",
@@ -114,6 +98,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for module, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -51,7 +51,7 @@ class Takes:
             raise PydanticCustomError("takes", self.text, first.get("ctx")) from None
 
 
-def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
+def takes(annotation: Any, marks: Iterable[Any]) -> str | None:
     """Return what a field of this annotation takes, as the outermost `Takes` says, or the values of
     a `Literal`; None without.
     """

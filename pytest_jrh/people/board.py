@@ -89,11 +89,6 @@ class Progress:
     done: int
     finalized: bool
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no case could be made, so that there is nothing to look at."""
-        return 0 < self.total == self.ended and not self.shown
-
 
 class Board(ABC):
     """The cases of a session on a page; every method may be called from any thread.

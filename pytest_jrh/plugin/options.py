@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from pytest_jrh.config.options import ALONE, NUMBERS, OPTIONS, Options, mistakes
-
-if TYPE_CHECKING:
-    from pytest_jrh.config.options import Option
-
+from pytest_jrh.config.options import ALONE, NUMBERS, OPTIONS, Option, Options, mistakes
 
 OPTIONS_READ = pytest.StashKey[Options]()
 SESSION_KEY = "jrh_session"

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -35,11 +35,9 @@ from pytest_jrh.people.labels import PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.case_facts import FailureText, disagreement_text, unscored_text
 from pytest_jrh.reports.session import progress_line
+from pytest_jrh.review.serving import Page, ReviewServer, serve
 from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
-
-if TYPE_CHECKING:
-    from pytest_jrh.review.serving import Page, ReviewServer
 
 
 @contextlib.contextmanager
@@ -310,8 +308,6 @@ class Reviewing:
         if refusal:
             terminal.write_line(f"jrh: {refusal}")
             return
-        from pytest_jrh.review.serving import serve
-
         try:
             self._server = serve(self._open_page(suites))
         except InputError as error:
@@ -368,7 +364,9 @@ class Reviewing:
         board = self.desk.page
         try:
             while not board.finalized.wait(_SECONDS_BETWEEN_LOOKS):
-                if board.progress().is_empty:
+                progress = board.progress()
+                if 0 < progress.total == progress.ended and not progress.shown:
+                    # No case could be made, so that there is nothing to look at.
                     return
                 self._session.say(board.line())
         finally:

@@ -13,7 +13,7 @@ import json
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from http import HTTPStatus
@@ -27,8 +27,6 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.people.board import SECONDS_BETWEEN_LOOKS, Board
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     import uvicorn
     from starlette.requests import Request
     from starlette.responses import Response
