@@ -78,14 +78,6 @@ class Grounds:
                 votes_by_case[digest] = votes
         return votes_by_case
 
-    def with_rejected(self, results: Iterable[CaseResult]) -> list[CaseResult]:
-        """The results of a session, and what stands for cases that it did not run, which the
-        verifier had rejected.
-        """
-        of_session = list(results)
-        ran = set(map(made_case_id, of_session))
-        return [*of_session, *(case for case in self.rejected if made_case_id(case) not in ran)]
-
 
 def grounds_of(
     suite: Suite,

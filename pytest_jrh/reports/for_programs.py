@@ -17,7 +17,6 @@ from xml.etree import ElementTree
 from pytest_jrh.core.documents import Json
 from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
 from pytest_jrh.core.text import log_line
-from pytest_jrh.people import Grounds
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
@@ -30,7 +29,6 @@ from pytest_jrh.stats.pairs import favours, places_of
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import Statistics
-from pytest_jrh.stats.verdicts import Verdicts
 
 
 class JsonReport(Report):
@@ -52,9 +50,13 @@ class JsonReport(Report):
         for (suite, judge), verdicts in session.verdicts.grouped("suite", "judge").items():
             of_tests = verdicts.where(~verdicts.derived)
             counts = shown_counts(session.results_in(of_tests))
+            # How often runs are violations; none where all have labels.
+            rates = violation_rates(verdicts, session.grounds_of(suite).drawn)
+            levels = {rubric: data_of(rate) for rubric, rate in rates}
+            total = levels.pop("", None)
             figures = {
                 **section_data(section_of(verdicts, suite, judge)),
-                "violations": violation_data(verdicts, session.grounds_of(suite)) or None,
+                "violations": total and {**total, "rubrics": levels},
                 "shown": [asdict(count) for count in counts if count.turns],
             }
             if people := session.people.get(suite):
@@ -256,14 +258,6 @@ def _figure(estimate: Estimate) -> Json:
 def share_data(estimate: Estimate) -> Json:
     """A share of cases, without its interval."""
     return fields_of(estimate, "count", "n", "value", "reason")
-
-
-def violation_data(verdicts: Verdicts, grounds: Grounds) -> Json:
-    """How often the runs that one judge judged are violations; empty where all have labels."""
-    rates = violation_rates(verdicts, grounds.drawn)
-    levels = {rubric: data_of(rate) for rubric, rate in rates}
-    total = levels.pop("", None)
-    return {} if total is None else {**total, "rubrics": levels}
 
 
 def probability_data(figures: Probabilities) -> Json:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_jrh.core import grouped_by
 from pytest_jrh.core.documents import listed
+from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.people import (
@@ -170,7 +171,9 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     """
     if not grounds.people:
         return
-    every_result = grounds.with_rejected(results)
+    # What stands for cases that this session did not run, which the verifier had rejected.
+    ran = set(map(made_case_id, results))
+    every_result = [*results, *(case for case in grounds.rejected if made_case_id(case) not in ran)]
     of_suite = list(_held_sentences(every_result, grounds))
     if not of_suite:
         yield "No judged case has a blind label of a person, so no figure is held against people."

@@ -81,7 +81,7 @@ def page_html(
     styles: Iterable[Path] = (),
     more_policy: str = "",
 ) -> tuple[str, str]:
-    """The page of JSON values as `session_values` gives them, with `BODIES` where data blocks
+    """The page of JSON values as `HtmlReport` makes them, with `BODIES` where data blocks
     belong; and its policy.
 
     A served page has more `scripts` and `styles`, and may do what `more_policy` allows, such as
@@ -116,25 +116,6 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-# ---- What the page says of a session
-
-
-def session_values(session: Session, cases: SessionCases) -> Json:
-    """What the page shows of a session but for the bodies of its cases."""
-    summary = compose(session, bars=True)
-    return {
-        "word": summary.word,
-        "headline": capital(summary.headline),
-        "blocks": {
-            "answer": block_values((*summary.answer, *summary.steps)),
-            "doubts": block_values(summary.doubts),
-            "details": block_values(summary.details),
-        },
-        "rubrics": cases.rubrics(),
-        "cases": [],
-    }
-
-
 # ---- The file
 
 
@@ -152,7 +133,18 @@ class HtmlReport(Report):
         says which are left out. Raises `OSError` as it comes; an older file is then still whole.
         """
         cases = SessionCases(session)
-        values = session_values(session, cases)
+        summary = compose(session, bars=True)
+        values: Json = {
+            "word": summary.word,
+            "headline": capital(summary.headline),
+            "blocks": {
+                "answer": block_values((*summary.answer, *summary.steps)),
+                "doubts": block_values(summary.doubts),
+                "details": block_values(summary.details),
+            },
+            "rubrics": cases.rubrics(),
+            "cases": [],
+        }
         listed = cases.ids
         if session.is_table and len(listed) > _MOST_OF_TABLE:
             values["of"] = len(listed)

@@ -286,6 +286,10 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
     before = [f"[{edit.message_index}] {edit.original_content}" for edit in edits]
     after = [f"[{edit.message_index}] {edit.edited_content}" for edit in edits]
     reasons = [f"[{edit.message_index}] {edit.editor_reason}" for edit in edits]
+    planned = []
+    for step in () if plan is None else plan.steps:
+        act = "" if step.kind == "say" else f"{step.kind}: "
+        planned.append(f"[{step.message_index}] {act}{step.goal} ({step.rationale})")
     return {
         "perturbed_idx": perturbed_idx(spec),
         "rubric_id": case.rubric.id,
@@ -298,7 +302,7 @@ def synthetic_row(case: Case, *, temperature: float | None) -> Json:
         "original_expected": case.scale.tie(case.expected)
         if case.expected is not None and KINDS[spec.test].flips
         else None,
-        "generation_prompt": _planned(case),
+        "generation_prompt": "\n".join(planned),
         "generation_response": "\n\n".join(after),
         "generation_completion": "\n".join(edit.editor_raw_response for edit in edits),
         "generation_reasoning": "\n\n".join(reasons),
@@ -372,15 +376,6 @@ def result_row(result: CaseResult, case_row: Fields | None, rubric: Rubric | Non
 
 def _scale(scale: Scale) -> str:
     return "\n".join(f"{scale.said(score)}: {when}" for score, when in scale.due.items())
-
-
-def _planned(case: Case) -> str:
-    steps = () if case.outcome.plan is None else case.outcome.plan.steps
-    lines = []
-    for step in steps:
-        act = "" if step.kind == "say" else f"{step.kind}: "
-        lines.append(f"[{step.message_index}] {act}{step.goal} ({step.rationale})")
-    return "\n".join(lines)
 
 
 # RAND's keys, and ours beside them.

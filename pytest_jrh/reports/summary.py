@@ -168,7 +168,13 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
         yield headline
         if suite == next(iter(headlines)):
             yield from _interrupted(session)
-        yield from _tolerance(session, suite)
+        # A right score, where another level than the label is one, too.
+        of_rubrics = {scale.within for scale in session.of_suite(suite).scale.present()}
+        if any(of_rubrics):
+            within = counted(max(of_rubrics), "level")
+            if len(of_rubrics) > 1:
+                within = f"{min(of_rubrics):,} to {within}, by the rubric"
+            yield Sentence(f"right means within {within} of the label")
         yield from wrong_labels(session, suite)
         decision = session.decisions.get(suite)
         if decision is not None:
@@ -181,16 +187,6 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
                 yield _prompt(change)
     yield from _unrecorded(session)
     yield from _probability_table(session)
-
-
-def _tolerance(session: Session, suite: str) -> Iterator[Sentence]:
-    """What a right score is, where another level than the label is one, too."""
-    of_rubrics = {scale.within for scale in session.of_suite(suite).scale.present()}
-    if any(of_rubrics):
-        within = counted(max(of_rubrics), "level")
-        if len(of_rubrics) > 1:
-            within = f"{min(of_rubrics):,} to {within}, by the rubric"
-        yield Sentence(f"right means within {within} of the label")
 
 
 def _steps(session: Session) -> Iterator[ReadFirst | Line]:
@@ -298,15 +294,22 @@ def _doubts(session: Session) -> Iterator[Block]:
     yield from topics.not_shown_blocks(session)
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
-        for warning in _warnings(session, section):
+        decision = session.decisions.get(section.suite)
+        reasons = () if decision is None else decision.reasons
+        # Of a part of a suite nobody expects both classes, and the decision says it already.
+        is_left_out = session.is_part or any(
+            (reason.kind, reason.judge) == ("useless", section.judge) for reason in reasons
+        )
+        total = section.total
+        for warning in figures.all_warnings(total, section.rubrics, with_total=not is_left_out):
             yield Sentence(f"{judge}{warning}", "warning")
-        if places := places_of(section.total.judged):
+        if places := places_of(total.judged):
             text = f"{judge}{places_sentence(places)}"
             yield Sentence(text, "warning" if places.is_biased else "")
-            for favour in favours(section.total.judged)[:_MOST_SYSTEMS]:
+            for favour in favours(total.judged)[:_MOST_SYSTEMS]:
                 text = f"{judge}{favour_sentence(favour)}"
                 yield Sentence(text, "warning" if favour.is_shown else "")
-        elif flicker := flicker_sentence(section.total):
+        elif flicker := flicker_sentence(total):
             yield Sentence(f"{judge}{flicker}")
     for decision in session.decisions.values():
         _, other_lists = topics.gate_cases(session, decision)
@@ -320,17 +323,6 @@ def _doubts(session: Session) -> Iterator[Block]:
     for panel in session.panels:
         of = f" of {one_line(panel.suite)}" if len(session.panels) > 1 else ""
         yield Sentence(f"panel{of}: {topics.majority_sentence(panel)}")
-
-
-def _warnings(session: Session, section: figures.Section) -> list[str]:
-    """The warnings about a judge, but for what the decision has said of it."""
-    decision = session.decisions.get(section.suite)
-    reasons = () if decision is None else decision.reasons
-    # Of a part of a suite nobody expects both classes.
-    is_left_out = session.is_part or any(
-        (reason.kind, reason.judge) == ("useless", section.judge) for reason in reasons
-    )
-    return figures.all_warnings(section.total, section.rubrics, with_total=not is_left_out)
 
 
 def _details(session: Session) -> Iterator[Block]:
