@@ -403,19 +403,31 @@ def _most_flicker_pairs(repeats: Repeats) -> float:
     return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if is_of_two else 1.0
 
 
+# scipy has these three, but importing it would take a third of a short session.
+
+_HALVINGS = 60
+_TERMS = 20
+
 @lru_cache(maxsize=4096)
 def t_quantile(share: float, freedom: float) -> float:
-    """The value that Student's t is below with probability `share`; freedom >= 1."""
-    from scipy import special
-
-    return float(special.stdtrit(freedom, share))
+    """The value that Student's t is below with probability `share`, above 1/2; freedom >= 1."""
+    above = 2 * (1 - share)
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _beta(freedom / 2, 0.5, middle) < above:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom * (1 - high) / high)
 
 
 def t_tail(value: float, freedom: float) -> float:
-    """The probability that Student's t is above a value."""
-    from scipy import special
-
-    return float(special.stdtr(freedom, -value))
+    """The probability that Student's t is above a value (DLMF 8.17; Abramowitz and Stegun 1964,
+    26.7.1).
+    """
+    above = _beta(freedom / 2, 0.5, freedom / (freedom + value**2)) / 2
+    return above if value > 0 else 1 - above
 
 
 def binomial_tail(count: float, n: float, share: float) -> float:
@@ -424,6 +436,22 @@ def binomial_tail(count: float, n: float, share: float) -> float:
     Of whole numbers it is the binomial distribution, and between these it goes on smoothly; `count`
     is above 0 and at most `n`.
     """
-    from scipy import special
+    return _beta(count, n - count + 1, share)
 
-    return float(special.betainc(count, n - count + 1, share))
+
+def _beta(a: float, b: float, x: float) -> float:
+    """The regularized incomplete beta function, by its continued fraction (DLMF 8.17.22)."""
+    if x in (0, 1):
+        return x
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta(b, a, 1 - x)
+    fraction = 0.0
+    # Of wide distributions as many more as their standard deviation could be.
+    for m in range(_TERMS + math.isqrt(int(a + b)), 0, -1):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        fraction = even / (1 + odd / (1 + fraction))
+    first = -(a + b) * x / (a + 1)
+    logs = a * math.log(x) + b * math.log1p(-x)
+    logs += math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    return math.exp(logs) / (a * (1 + first / (1 + fraction)))

@@ -29,7 +29,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
     "sklearn": ("reports.rand_files",),
-    "scipy": ("stats.intervals",),
+    "scipy": (),
     "filelock": ("llm.limits", "people.labels"),
     "starlette": ("review.serving",),
     "uvicorn": ("review.serving",),

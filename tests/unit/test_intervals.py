@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 
 from pytest_jrh.stats.changes import largest_drop
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
-from pytest_jrh.stats.intervals import differing_pairs, effective_size, majority_flip
+from pytest_jrh.stats.intervals import (
+    binomial_tail,
+    differing_pairs,
+    effective_size,
+    majority_flip,
+    t_quantile,
+    t_tail,
+)
 from pytest_jrh.stats.rule import fisher_test
 from tests.support.figures import Runs, bias_of, ends, kappa_of, marks, mean_error_of, share_of
 
@@ -35,6 +42,25 @@ LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
 # So many sessions there are where they are too many to count: those drawn, and the one seen.
 DRAWN = 5_000
 EXCHANGES: tuple[Exchange, ...] = ("inside", "cases", "runs")
+
+
+@pytest.mark.parametrize("freedom", [1, 1.3, 2, 3, 9, 53, 199, 5_000])
+def test_students_t_is_scipys(freedom: float) -> None:
+    known = pytest.importorskip("scipy.stats").t
+    for share in (0.6, 0.9, 0.975, 0.9999):
+        value = t_quantile(share, freedom)
+        assert value == pytest.approx(known.ppf(share, freedom), rel=1e-9)
+        for at in (value, -value):
+            assert t_tail(at, freedom) == pytest.approx(known.sf(at, freedom), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 9, 420, 1_000_000])
+def test_tails_of_the_binomial_are_scipys(n: int) -> None:
+    known = pytest.importorskip("scipy.stats").binom
+    for count in {1, (n + 1) // 2, n}:
+        for share in (0.001, count / (n + 1), 0.999):
+            expected = known.sf(count - 1, n, share)
+            assert binomial_tail(count, n, share) == pytest.approx(expected, rel=1e-8, abs=1e-12)
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 9), (8, 9), (999, 1_000), (1, 1)])
