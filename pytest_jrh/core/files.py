@@ -53,8 +53,12 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 def atomic_write(path: Path, data: bytes | str) -> None:
     """Write a whole file at once, as `replacing` does; text becomes UTF-8 whatever it holds."""
+    content = encoded(data) if isinstance(data, str) else data
+    # Nearly always so in a replay, and much quicker than a file that goes again.
+    if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
+        return
     with replacing(path) as file:
-        file.write(encoded(data) if isinstance(data, str) else data)
+        file.write(content)
 
 
 _BOM = b"\xef\xbb\xbf"

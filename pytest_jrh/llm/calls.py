@@ -61,7 +61,10 @@ class Response(BaseModel):
     """
 
     model_config = ConfigDict(
-        strict=True, frozen=True, json_schema_extra={"additionalProperties": False}
+        strict=True,
+        frozen=True,
+        defer_build=True,
+        json_schema_extra={"additionalProperties": False},
     )
 
 

@@ -44,7 +44,7 @@ _ANEW = (
 class StrictModel(BaseModel):
     """Its keys and their types, and nothing else."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 class TurnEdit(StrictModel):

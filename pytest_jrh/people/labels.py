@@ -494,7 +494,7 @@ class PersonLabel:
     `withdrawn`: this takes back what the person said of the case before.
     """
 
-    __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
     case_digest: Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\z")]
     reviewer: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

@@ -8,7 +8,6 @@ Tables and bundles are made in one pass, which reads each record once.
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import warnings
 from collections import Counter
@@ -16,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+
+from pydantic_core import to_json
 
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
@@ -399,7 +400,7 @@ def debug_files(case: Case, output_dir: Path) -> dict[Path, str]:
     audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
     audit["edits"] = perturbation["steps"]
     return {
-        folder / f"{stem}_edits_audit.json": json.dumps(audit, indent=2, ensure_ascii=False) + "\n",
+        folder / f"{stem}_edits_audit.json": to_json(audit, indent=2).decode() + "\n",
         original: _readable(case.run.messages),
         folder / f"transcripts/{stem}_perturbed.txt": _readable(case.messages),
     }
