@@ -408,6 +408,7 @@ def _most_flicker_pairs(repeats: Repeats) -> float:
 _HALVINGS = 60
 _TERMS = 20
 
+
 @lru_cache(maxsize=4096)
 def t_quantile(share: float, freedom: float) -> float:
     """The value that Student's t is below with probability `share`, above 1/2; freedom >= 1."""
