@@ -242,27 +242,54 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
 
 
 def _declare_label(label: argparse.ArgumentParser) -> None:
-    files = "conversations, a log, a table, or results"
-    label.add_argument("file", metavar="FILE", type=_local, help=files)
+    label.add_argument(
+        "file", metavar="FILE", type=_local, help="conversations, a log, a table, or results"
+    )
     label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="ID: TEXT, or a file")
     label.add_argument("--sample", type=int, metavar="N", help="label N cases, drawn at random")
-    by = "with --sample: draw evenly from the words of a column, such as verdict, with weights"
-    label.add_argument("--by", metavar="COL", default="", help=by)
-    label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
-    out = "where the labels go (default: labels.csv)"
-    label.add_argument("--out", type=Path, default="labels.csv", metavar="CSV", help=out)
-    disagreements = (
-        "settle the cases of a label file on which people disagree: their votes are shown"
+    label.add_argument(
+        "--by",
+        metavar="COL",
+        default="",
+        help="with --sample: draw evenly from the words of a column, such as verdict, with weights",
     )
-    label.add_argument("--disagreements", type=Path, metavar="CSV", help=disagreements)
-    overlap = "the share that everybody labels; the rest is divided (default: all)"
-    label.add_argument("--overlap", type=float, metavar="SHARE", default=1.0, help=overlap)
-    words = "the answers that are shown in place of 'yes, it keeps to it' and 'no, it breaks it'"
-    label.add_argument("--words", nargs=2, metavar=("KEPT", "BROKEN"), default=(), help=words)
-    column = "skip the rows of a table that have something in this column"
-    label.add_argument("--label", metavar="COL", default="", help=column)
-    known = "skip the cases with a label in this file"
-    label.add_argument("--labels", type=_local, metavar="FILE", help=known)
+    label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
+    label.add_argument(
+        "--out",
+        type=Path,
+        default="labels.csv",
+        metavar="CSV",
+        help="where the labels go (default: labels.csv)",
+    )
+    label.add_argument(
+        "--disagreements",
+        type=Path,
+        metavar="CSV",
+        help="settle the cases of a label file on which people disagree: their votes are shown",
+    )
+    label.add_argument(
+        "--overlap",
+        type=float,
+        metavar="SHARE",
+        default=1.0,
+        help="the share that everybody labels; the rest is divided (default: all)",
+    )
+    label.add_argument(
+        "--words",
+        nargs=2,
+        metavar=("KEPT", "BROKEN"),
+        default=(),
+        help="the answers that are shown in place of 'yes, it keeps to it' and 'no, it breaks it'",
+    )
+    label.add_argument(
+        "--label",
+        metavar="COL",
+        default="",
+        help="skip the rows of a table that have something in this column",
+    )
+    label.add_argument(
+        "--labels", type=_local, metavar="FILE", help="skip the cases with a label in this file"
+    )
     label.add_argument("--text", metavar="COL", action="append", help="a column of a table to show")
     label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
 

@@ -58,8 +58,12 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         help="CSV (commas, semicolons, tabs), JSON lines, or the results of another tool",
     )
     _declare_columns(check)
-    baseline = "earlier verdicts on the same cases, to compare with"
-    check.add_argument("--baseline", metavar="COL_OR_FILE", default="", help=baseline)
+    check.add_argument(
+        "--baseline",
+        metavar="COL_OR_FILE",
+        default="",
+        help="earlier verdicts on the same cases, to compare with",
+    )
     check.add_argument(
         "--max-drop",
         metavar="X",
@@ -96,8 +100,12 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         columns.add_argument(f"--{name}", metavar="COL", help=help_text)
     for name, help_text in _OF_SEVERAL.items():
         columns.add_argument(f"--{name}", metavar="COL", action="append", help=help_text)
-    labels = "what people said, where that is in another file"
-    check.add_argument("--labels", metavar="FILE", default="", help=labels)
+    check.add_argument(
+        "--labels",
+        metavar="FILE",
+        default="",
+        help="what people said, where that is in another file",
+    )
     declare_meanings(check)
     numbers = check.add_mutually_exclusive_group()
     numbers.add_argument(
@@ -120,10 +128,17 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         help="the answers, where they are words or numbers without an order, such as "
         "first,second,tie (words that are the same in labels and verdicts need none)",
     )
-    pairs = "labels and verdicts say which of two answers is better: first, second or tie, a or b"
-    numbers.add_argument("--pairs", action="store_true", help=pairs)
-    of_scale = "the scores of an ordinal scale, such as 1-5"
-    numbers.add_argument("--scale", metavar="LOW-HIGH", type=scale, help=of_scale)
+    numbers.add_argument(
+        "--pairs",
+        action="store_true",
+        help="labels and verdicts say which of two answers is better: first, second or tie, a or b",
+    )
+    numbers.add_argument(
+        "--scale",
+        metavar="LOW-HIGH",
+        type=scale,
+        help="the scores of an ordinal scale, such as 1-5",
+    )
     check.add_argument(
         "--within",
         metavar="N",
@@ -193,8 +208,10 @@ def _settings(options: argparse.Namespace) -> Json:
     if "within" in values:
         width = options.scale[1] - options.scale[0]
         if not 0 <= options.within < width:
-            message = f"got {options.within}; must be from 0 to below {width}, the scale's width"
-            raise InputError(message, key="--within")
+            raise InputError(
+                f"got {options.within}; must be from 0 to below {width}, the scale's width",
+                key="--within",
+            )
     values.update(meanings(options))
     names = [field.name for field in fields(CheckSettings)]
     return {name: values[name] for name in names if name in values}
@@ -234,8 +251,9 @@ def scale(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(-?\d{1,6})-(-?\d{1,6})", text.strip(), re.ASCII)
     low, high = map(int, match.groups()) if match else (0, 0)
     if not 0 < high - low <= 100:  # noqa: PLR2004 - levels
-        message = f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(
+            f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
+        )
     return low, high
 
 
@@ -245,8 +263,9 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1
     if not 0 <= share < 1:
-        message = f"got {shown(text)}; must be a number from 0 to below 1, such as 0.05"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(
+            f"got {shown(text)}; must be a number from 0 to below 1, such as 0.05"
+        )
     return share
 
 
@@ -256,11 +275,11 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     input_paths = {os.path.realpath(name) for name in inputs if name}
     for path in paths:
         if path.suffix.lower() not in REPORT_SUFFIXES:
-            message = f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}"
-            raise InputError(message, key="--report")
+            raise InputError(
+                f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}", key="--report"
+            )
         if os.path.realpath(path) in input_paths:
-            message = f"got {shown(str(path))}, which is the table itself"
-            raise InputError(message, key="--report")
+            raise InputError(f"got {shown(str(path))}, which is the table itself", key="--report")
     return paths
 
 

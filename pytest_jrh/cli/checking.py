@@ -217,8 +217,12 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     # Unlike a path's own question, false of a name that is too long for a file.
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
-            hint = "name a file or a column of earlier verdicts"
-            raise InputError(_ITSELF, table.file, key="--baseline", hint=hint)
+            raise InputError(
+                _ITSELF,
+                table.file,
+                key="--baseline",
+                hint="name a file or a column of earlier verdicts",
+            )
         earlier = read_table(baseline, ("verdict",), named)
         baseline = ""
     # Columns are taken for what they are.
@@ -262,16 +266,21 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         labelled = cases_of(labels, label_columns, values)
         if stand_for := weigh(labelled, checked):
             if baseline or earlier is not None:
-                hint = "label a sample that is drawn at random: --sample N without --by"
-                raise InputError(_WEIGHTED, labels.file, key="--baseline", hint=hint)
+                raise InputError(
+                    _WEIGHTED,
+                    labels.file,
+                    key="--baseline",
+                    hint="label a sample that is drawn at random: --sample N without --by",
+                )
             checked.notices.append(stand_for)
         add_labels(checked, labelled)
     if earlier is not None:
         before = cases_of(earlier, earlier_columns, values)
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (columns.baseline, *checked.judges):
-        message = f"{shown(baseline)} is no column, and no such file"
-        raise InputError(message, table.file, key="--baseline")
+        raise InputError(
+            f"{shown(baseline)} is no column, and no such file", table.file, key="--baseline"
+        )
     values.refuse_unclear(table)
     results = TableResults(checked, before or checked, baseline, how)
     return CheckedTable(checked, _session(results), results.judges, labelled, before)

@@ -173,9 +173,12 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
         if not options.label and CHOSEN in map(as_word, pair):
             options.label = CHOSEN
         if not (options.label or options.labels):
-            message = "nothing says which of two answers is better"
-            hint = "name the labels: --label COL, or --labels FILE"
-            raise InputError(message, str(log), key="--label", hint=hint)
+            raise InputError(
+                "nothing says which of two answers is better",
+                str(log),
+                key="--label",
+                hint="name the labels: --label COL, or --labels FILE",
+            )
     options.of = options.of or ("runs" if table is None else "answers")
     input_format: InputFormat | None = refuse_missing(options, table)
     words = json.loads(_filled(f"words.{options.of}.json", {}))
@@ -248,11 +251,11 @@ def start_suite(options: Namespace) -> int:
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
     if options.of == "pairs":
         if mode == "ordinal" or options.one:
-            hint = (
-                "leave out --ordinal, --scale and --one; of other words --map says what they mean"
-            )
             raise InputError(
-                "answers of pairs are first, second and tie", str(options.log), hint=hint
+                "answers of pairs are first, second and tie",
+                str(options.log),
+                hint="leave out --ordinal, --scale and --one; of other words --map says what they "
+                "mean",
             )
         mode = "classes"
 
@@ -372,11 +375,12 @@ def _schemas(folder: str) -> dict[str, str]:
 def _name_problems(argument: str, name: str) -> list[Problem]:
     if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
         return []
-    message = (
-        f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and "
-        f"`.`, at most {_LONGEST_NAME}"
-    )
-    return [Problem(message)]
+    return [
+        Problem(
+            f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and "
+            f"`.`, at most {_LONGEST_NAME}"
+        )
+    ]
 
 
 def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Json:
@@ -399,11 +403,7 @@ def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Jso
     }
 
 
-def _texts(
-    values: Json,
-    entries: _Entries,
-    gate: Mapping[str, str],
-) -> dict[str, str]:
+def _texts(values: Json, entries: _Entries, gate: Mapping[str, str]) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
     texts = {
         values["config"]: _filled(
@@ -429,8 +429,9 @@ def _write(folder: Path, contents: Mapping[str, bytes | str]) -> None:
         try:
             atomic_write(folder / file, content)
         except OSError as error:
-            message = f"cannot be written: {error.strerror or error}"
-            raise InputError(message, str(folder / file)) from error
+            raise InputError(
+                f"cannot be written: {error.strerror or error}", str(folder / file)
+            ) from error
 
 
 _PARTS = {"request": "messages", "response": "answer", "context": "context", "case": "id"}
@@ -588,8 +589,7 @@ def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
         hint = f"say it: {' '.join(missing.values())}"
         if scale is BINARY:
             hint += f", where {good} is {scale.words[0]}"
-        message = f"nothing says {', and '.join(missing)}"
-        raise InputError(message, str(options.prompt), hint=hint)
+        raise InputError(f"nothing says {', and '.join(missing)}", str(options.prompt), hint=hint)
     if not pattern:
         # The last line, alone or behind a name and a colon.
         ends = "|".join(map(re.escape, scores))

@@ -62,8 +62,11 @@ def label_file(options: Namespace) -> int:
     texts: Iterable[TextToLabel]
     verdicts: Sequence[str] = ()
     if options.by and (table is None or not options.sample):
-        message = "needs a table, and says how its --sample is drawn"
-        raise InputError(message, key="--by", hint="draw 60 of a table: --sample 60 --by COL")
+        raise InputError(
+            "needs a table, and says how its --sample is drawn",
+            key="--by",
+            hint="draw 60 of a table: --sample 60 --by COL",
+        )
     pair: Sequence[str] = ()
     if table is None:
         texts, notices = texts_of_runs(path)
@@ -80,8 +83,11 @@ def label_file(options: Namespace) -> int:
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:
         if items.setdefault(item.key, item).turns != item.turns:
-            message = f"the case {shown(item.key.case)} has two texts"
-            raise InputError(message, str(path), hint="tell them apart by --case COL")
+            raise InputError(
+                f"the case {shown(item.key.case)} has two texts",
+                str(path),
+                hint="tell them apart by --case COL",
+            )
     without_text = sum(not item.turns for item in items.values())
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
     rubrics = _rubrics(options.rubric, rubric_ids)
@@ -94,8 +100,11 @@ def label_file(options: Namespace) -> int:
         message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
         if options.label or options.labels:
             message = "has a label for every text"
-        hint = f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
-        raise InputError(message, str(path), hint=hint)
+        raise InputError(
+            message,
+            str(path),
+            hint=f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"',
+        )
     # One case of each rubric.
     asked = {case.rubric.id: case for case in cases}.values()
     if table is not None:
@@ -105,8 +114,12 @@ def label_file(options: Namespace) -> int:
         # Labels that stand for several cases are weighed beside no others.
         if bool(row.weight) != bool(options.by):
             message = "is drawn by --by and has a weight" if row.weight else "has no weight"
-            message = f"a label here {message}, and new ones have {'one' if options.by else 'none'}"
-            raise InputError(message, str(out), row.line, hint="name another file: --out CSV")
+            raise InputError(
+                f"a label here {message}, and new ones have {'one' if options.by else 'none'}",
+                str(out),
+                row.line,
+                hint="name another file: --out CSV",
+            )
     if options.by:
         words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
         labelled = {label.case_digest for label in labels.people()}
@@ -160,8 +173,11 @@ def label_file(options: Namespace) -> int:
         by = options.by
         if table is not None and by and [by] != [*verdicts] and _has_answer(table, by, asked):
             command += ["--verdict", by]
-        line = f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
-        sys.stdout.write(visible(line))
+        sys.stdout.write(
+            visible(
+                f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
+            )
+        )
     return 0
 
 
@@ -172,9 +188,10 @@ def _beside(table: Table, pair: Sequence[str]) -> list[str]:
     request = columns_named(table, PART_NAMES["request"])
     if not request or CHOSEN in map(as_word, pair):
         reason = "names that give the label away" if request else "no column of a request"
-        message = f"has two answers ({listed(pair)}) and {reason}"
-        hint = "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text"
-        raise table.error(message, hint)
+        raise table.error(
+            f"has two answers ({listed(pair)}) and {reason}",
+            "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text",
+        )
     return [*request[:1], *columns_named(table, PART_NAMES["context"])[:1]]
 
 

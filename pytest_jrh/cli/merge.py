@@ -112,8 +112,9 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
     for folder in folders:
         paths = sorted(folder.rglob(LEDGER_FILE))
         if not paths:
-            message = f"no {LEDGER_FILE} is in this folder or below it"
-            raise InputError(message, str(folder), hint=_WHICH)
+            raise InputError(
+                f"no {LEDGER_FILE} is in this folder or below it", str(folder), hint=_WHICH
+            )
         for path in paths:
             for case, stored in read_ledger(path).items():
                 result = stored.result
@@ -122,8 +123,11 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
                 if is_of_suite and not result.extra.kept:
                     results[case] = stored
     if not results:
-        message = f"no {LEDGER_FILE} here has results of the suite {suite.name!r}"
-        raise InputError(message, str(folders[0]), hint=_WHICH)
+        raise InputError(
+            f"no {LEDGER_FILE} here has results of the suite {suite.name!r}",
+            str(folders[0]),
+            hint=_WHICH,
+        )
     return results
 
 

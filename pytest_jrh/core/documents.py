@@ -307,12 +307,7 @@ def _json_nodes(text: str, file: str) -> _Nodes:
 
 
 def read_text(
-    path: Path,
-    file: str,
-    limit: int = MAX_BYTES,
-    how: str | None = None,
-    *,
-    as_it_is: bool = False,
+    path: Path, file: str, limit: int = MAX_BYTES, how: str | None = None, *, as_it_is: bool = False
 ) -> str:
     """Return the text of a file of at most `limit` bytes, without a byte order mark and, unless
     `as_it_is`, with the line ends of Unix, as a checkout may have others: UTF-8, or UTF-16 where

@@ -93,11 +93,7 @@ class ConfigSection(BaseModel):
     """
 
     model_config = ConfigDict(
-        strict=True,
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        defer_build=True,
+        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
     )
 
     @model_validator(mode="before")
@@ -274,9 +270,7 @@ def _or_one(schema: dict[str, Any]) -> None:
 
 _T = TypeVar("_T")
 Several: TypeAlias = Annotated[
-    tuple[_T, ...],
-    BeforeValidator(one_is_a_list),
-    Field(strict=False, json_schema_extra=_or_one),
+    tuple[_T, ...], BeforeValidator(one_is_a_list), Field(strict=False, json_schema_extra=_or_one)
 ]
 """A list, of which one item may stand alone."""
 
@@ -285,12 +279,7 @@ ROW_NUMBER = "#"
 _POINTER = Annotated[str, Field(pattern="^(/|#?$)"), Takes(POINTER)]
 Pointer: TypeAlias = _POINTER | None
 Pointers: TypeAlias = (
-    Annotated[
-        Several[_POINTER],
-        Field(min_length=1),
-        Takes(f"{POINTER}, or a list of them"),
-    ]
-    | None
+    Annotated[Several[_POINTER], Field(min_length=1), Takes(f"{POINTER}, or a list of them")] | None
 )
 
 

@@ -199,10 +199,7 @@ def _environment(*, is_page: bool = False) -> jinja2.Environment:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     return ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined,
-        autoescape=is_page,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        undefined=StrictUndefined, autoescape=is_page, trim_blocks=True, lstrip_blocks=True
     )
 
 

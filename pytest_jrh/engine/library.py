@@ -362,6 +362,7 @@ async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
     except Unscored:
         raise
     except Exception as error:
-        cause = f"The judge raised {error_text(error)}"
-        raise no_verdict("model_error", cause, error=error) from error
+        raise no_verdict(
+            "model_error", f"The judge raised {error_text(error)}", error=error
+        ) from error
     return _SCORING.verdict(code_answer(value), judged)

@@ -237,8 +237,9 @@ class CaseRunner:
         score = case.scale.settled(scores)
         if not case.scale.accepts(score, case.expected):
             expected = case.scale.said(case.expected)
-            detail = f"{scores_text(score, scores, case.scale)} for {expected}"
-            raise NoVerdictCase("wrong_on_base", detail)
+            raise NoVerdictCase(
+                "wrong_on_base", f"{scores_text(score, scores, case.scale)} for {expected}"
+            )
         attempt.case = await self._maker.derived(attempt, ready, case)
         await self._judge(attempt, ready)
 

@@ -246,8 +246,10 @@ class ReadySuite:
         if label.value != case.expected:
             word = case.scale.word(label.value)
             places = listed((source.place for source in label.sources), 3)
-            text = f"not confirmed: nothing was edited, and its label is {word} ({places})"
-            raise NoVerdictCase("not_confirmed", text)
+            raise NoVerdictCase(
+                "not_confirmed",
+                f"not confirmed: nothing was edited, and its label is {word} ({places})",
+            )
         return case
 
     @cached_property
@@ -401,9 +403,11 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
     refuse_misfit(suite, cases.entries.values())
     if next(ready.specs(), None) is None:
         other_suites = sorted({entry.spec.suite for entry in cases.entries.values()})
-        hint = f"It holds cases of {listed(other_suites)}; a suite is named after its config file."
         raise InputError(
-            f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint
+            f"this file holds no case of the suite {suite.name!r}",
+            str(path),
+            hint=f"It holds cases of {listed(other_suites)}; a suite is named after its config "
+            "file.",
         )
     notices = without_cases(suite, path, cases.entries.values())
     if foreign := len(cases.foreign):
@@ -432,12 +436,13 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
     missing = [*clusters.values()].count(None)
     if not missing:
         return ready
-    notice = (
-        f"{suite.key or suite.config_file.name}: {missing:,} of {counted(len(clusters), 'case')} "
-        f"without {printable(cluster_key)} in the metadata (cases.cluster): each is a cluster of "
-        "its own, over its epochs"
+    return ready.noting(
+        [
+            f"{suite.key or suite.config_file.name}: {missing:,} of "
+            f"{counted(len(clusters), 'case')} without {printable(cluster_key)} in the metadata "
+            "(cases.cluster): each is a cluster of its own, over its epochs"
+        ]
     )
-    return ready.noting([notice])
 
 
 def specs_of(index: RecordIndex, suite: Suite, recorded: Recorded | None) -> Iterator[CaseSpec]:
@@ -554,15 +559,19 @@ class LoadedSuites:
         for earlier in self:
             former = earlier.suite
             if suite.name == former.name:
-                message = f"a suite is named after its file, and {former.config_file} is a suite "
-                message += f"`{suite.name}` too"
-                hint = "Rename one of the two files."
-                raise InputError(message, str(suite.config_file), hint=hint)
+                raise InputError(
+                    f"a suite is named after its file, and {former.config_file} is a suite "
+                    f"`{suite.name}` too",
+                    str(suite.config_file),
+                    hint="Rename one of the two files.",
+                )
             for key, folder, former_folder in (
                 ("rand.results", suite.results_dir, former.results_dir),
                 ("recording.dir", suite.cassette_dir, former.cassette_dir),
             ):
                 if folder == former_folder:
-                    message = f"this suite and {former.config_file} would share the folder {folder}"
-                    hint = f"Give each its own `{key}`, or run one of them at a time."
-                    raise InputError(message, str(suite.config_file), hint=hint)
+                    raise InputError(
+                        f"this suite and {former.config_file} would share the folder {folder}",
+                        str(suite.config_file),
+                        hint=f"Give each its own `{key}`, or run one of them at a time.",
+                    )

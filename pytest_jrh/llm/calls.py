@@ -331,9 +331,7 @@ def make_complete(
     """
 
     async def complete(
-        stage: StageModel,
-        messages: Sequence[Fields],
-        response_model: type[ResponseT],
+        stage: StageModel, messages: Sequence[Fields], response_model: type[ResponseT]
     ) -> Completion[ResponseT]:
         conversation = tuple(messages)
         form = "with one JSON object in the requested shape and nothing else"
@@ -620,12 +618,7 @@ def scale_values(scale: Scale, names: Names = None) -> dict[str, object]:
     }
 
 
-def with_scale(
-    instructions: str,
-    scale: Scale,
-    template: Template,
-    names: Names = None,
-) -> str:
+def with_scale(instructions: str, scale: Scale, template: Template, names: Names = None) -> str:
     """The rubric's instructions, followed by the levels where there are some and the prompt shows
     none itself; `names` are what its scores are called.
     """

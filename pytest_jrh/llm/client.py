@@ -439,10 +439,7 @@ def arguments(request: CallRequest, sending: Sending) -> Json:
         keywords[_LIMIT] = keywords.pop("max_tokens")
     if sending.merges_system:
         system, user, *turns = keywords["messages"]
-        keywords["messages"] = [
-            _with_text(user, f"{system['content']}\n\n", first=True),
-            *turns,
-        ]
+        keywords["messages"] = [_with_text(user, f"{system['content']}\n\n", first=True), *turns]
     if sending.schema_sent.startswith("json_schema"):
         keywords["response_format"] = {
             "type": "json_schema",

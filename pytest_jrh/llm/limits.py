@@ -185,8 +185,11 @@ class Pace:
         except OSError as error:
             if is_sent:
                 return 0.0
-            cause = f"{model}: calls cannot be counted in {self._shared.path}: {error.strerror}."
-            raise Unscored("model_error", stage=turn.stage.stage, cause=cause) from error
+            raise Unscored(
+                "model_error",
+                stage=turn.stage.stage,
+                cause=f"{model}: calls cannot be counted in {self._shared.path}: {error.strerror}.",
+            ) from error
         return sent[-limit.calls] + limit.period - time_now
 
     def slow_down(self, model: str, seconds: float) -> None:

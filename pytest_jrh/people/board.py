@@ -284,12 +284,12 @@ class ReviewBoard(Board):
             entry, decision = self._to_decide(key, digest)
             messages = entry.case.messages
             if not is_editable(messages, index):
-                message = f"message {index} is not an assistant turn; its text cannot be edited"
-                raise InputError(message)
+                raise InputError(
+                    f"message {index} is not an assistant turn; its text cannot be edited"
+                )
             text = message_text(messages[index])
             if content is not None and not content.strip() and content != text:
-                message = f"message {index} would be empty; reject the case instead"
-                raise InputError(message)
+                raise InputError(f"message {index} would be empty; reject the case instead")
             edited_turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
@@ -321,11 +321,9 @@ class ReviewBoard(Board):
         """A case to decide about, and the decision that is to be changed."""
         entry = self._entries[key]
         if entry.digest != digest:
-            message = "this case has been regenerated; look at it again before you decide"
-            raise InputError(message)
+            raise InputError("this case has been regenerated; look at it again before you decide")
         if entry.rejected:
-            message = "the verifier rejected this case, so nothing can be decided about it"
-            raise InputError(message)
+            raise InputError("the verifier rejected this case, so nothing can be decided about it")
         blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
         return entry, self._decided(entry).decision or blank
 
@@ -382,10 +380,12 @@ def drawn_evenly(
     by_word = grouped((words[case.spec.label_key], case) for case in cases)
     by_word.pop("", None)
     if not by_word or size < _FEWEST * len(by_word):
-        message = f"{size} cases cannot be drawn evenly from {len(by_word):,} different words "
-        message += f"({listed(by_word, 5)})"
-        hint = f"name a column with few words, or draw {_FEWEST} of each: --sample"
-        raise InputError(message, key="--by", hint=hint)
+        raise InputError(
+            f"{size} cases cannot be drawn evenly from {len(by_word):,} different words "
+            f"({listed(by_word, 5)})",
+            key="--by",
+            hint=f"name a column with few words, or draw {_FEWEST} of each: --sample",
+        )
     weights = {}
     fewest_first = sorted(by_word.items(), key=lambda of_word: len(of_word[1]))
     for place, (word, of_word) in enumerate(fewest_first):

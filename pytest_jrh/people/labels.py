@@ -107,11 +107,14 @@ def find_labels(
         of_suite.notices += joined.notices
         for rubric_id, run_id, epoch in joined.labels:
             if (rubric_id, run_id, epoch) in labels:
-                message = (
-                    f"the case {shown(run_id)} (epoch {epoch}) has a label under "
-                    f"{shown(rubric_id)} here and in a place before"
+                of_suite.problems.append(
+                    Problem(
+                        f"the case {shown(run_id)} (epoch {epoch}) has a label under "
+                        f"{shown(rubric_id)} here and in a place before",
+                        key=config_key,
+                        hint="keep one of them",
+                    )
                 )
-                of_suite.problems.append(Problem(message, key=config_key, hint="keep one of them"))
                 break
         labels.update(joined.labels)
     if not labels and not of_suite.problems:
@@ -175,8 +178,9 @@ def _from_log(
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
         names = listed(known_names) or "none"
-        message = f"got {shown(name)}, which no case has; the {plural} are {names}"
-        raise InputError(message, key=config_key)
+        raise InputError(
+            f"got {shown(name)}, which no case has; the {plural} are {names}", key=config_key
+        )
     if not settings.map and not joiner.ordinal:
         _refuse_unclear(config_key, rows)
         if settings.scorer:
@@ -195,10 +199,12 @@ def _refuse_unclear(key: str, rows: Sequence[LabelRow], bare_words: Collection[s
         if not isinstance(row.label, str) or as_word(row.label) in bare_words:
             values.add(as_text(row.label))
     if values:
-        message = f"has the values {listed(sorted(values), 5)}, and no map says which of them is "
-        message += "violated"
-        hint = "say of each by `map` whether it is violated, satisfied or (null) no label"
-        raise InputError(message, key=key, hint=hint)
+        raise InputError(
+            f"has the values {listed(sorted(values), 5)}, and no map says which of them is "
+            "violated",
+            key=key,
+            hint="say of each by `map` whether it is violated, satisfied or (null) no label",
+        )
 
 
 # The label file: its rows, as they are written.
@@ -267,8 +273,11 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
         texts = dict(zip(columns, cells, strict=True))
         epoch = whole_number(texts["epoch"])
         if texts["epoch"] and epoch is None:
-            message = f"got {shown(texts['epoch'])}; must be an integer"
-            problems.append(Problem(message, table.file, line, "epoch"))
+            problems.append(
+                Problem(
+                    f"got {shown(texts['epoch'])}; must be an integer", table.file, line, "epoch"
+                )
+            )
         values: Json = {**texts, "epoch": epoch, "label": label}
         rows.append(LabelRow(**values, line=line))
     table.refuse(problems)
@@ -381,9 +390,14 @@ class Joiner:
             elif values:
                 joined.labels[key] = _label(values, settings.labelled_by, kept_file or file)
         if left_out[_REWORDED] and not votes_by_key:
-            message = "each label is of another wording of its rubric"
-            hint = "label again, or where the meaning is the same, empty its column rubric_digest"
-            joined.problems.append(Problem(message, file, hint=hint))
+            joined.problems.append(
+                Problem(
+                    "each label is of another wording of its rubric",
+                    file,
+                    hint="label again, or where the meaning is the same, empty its column "
+                    "rubric_digest",
+                )
+            )
         for reason, count in left_out.items():
             if count:
                 joined.notices.append(f"{file}: {reason}: {count:,}.")
@@ -399,8 +413,11 @@ class Joiner:
         rubrics = f"the suite's rubrics are {listed(self.rubrics)}"
         if rubric_id:
             raise DamagedError(f"got {shown(rubric_id)}; {rubrics}", path=("rubric_id",))
-        hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
-        raise DamagedError(f"names no rubric; {rubrics}", hint, ("rubric_id",))
+        raise DamagedError(
+            f"names no rubric; {rubrics}",
+            "add the column rubric_id, or set rubric_id beside the path of the labels",
+            ("rubric_id",),
+        )
 
     def run_of(self, row: LabelRow, *, with_hint: bool) -> tuple[str, int]:
         """The run that a row is about; to look for the nearest one takes long."""
@@ -418,17 +435,21 @@ class Joiner:
         epochs = self._epochs.get(run_id)
         if epochs is None:
             hint = nearest_hint(run_id, self._epochs, "id") if with_hint else None
-            message = f"got {shown(run_id)}, and there is no such case"
-            message += f"; the cases are {listed(self._epochs, 5)}"
-            raise DamagedError(message, hint, ("run_id",))
+            raise DamagedError(
+                f"got {shown(run_id)}, and there is no such case; the cases are "
+                f"{listed(self._epochs, 5)}",
+                hint,
+                ("run_id",),
+            )
         if row.epoch is None and len(epochs) == 1:
             return run_id, epochs[0]
         if row.epoch in epochs:
             return run_id, row.epoch
         got = "is missing" if row.epoch is None else f"got {row.epoch}"
         names = listed(map(str, sorted(epochs)), 8)
-        message = f"{got}; the epochs of the case {shown(row.run_id)} are {names}"
-        raise DamagedError(message, path=("epoch",))
+        raise DamagedError(
+            f"{got}; the epochs of the case {shown(row.run_id)} are {names}", path=("epoch",)
+        )
 
     def _value(self, row: LabelRow, rubric_id: str, mapping: Fields) -> int | None:
         """The label of a row; None where the mapping says that there is none."""
@@ -535,8 +556,12 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
         lines = parsed_lines(path, _LINES.validate_json, "no label of a person", _RESTORE)
         for number, label in lines:
             if label.label is not None and label.label not in answers:
-                message = f"is no answer; must be {listed(map(str, answers.values()))}, or null"
-                raise InputError(message, str(path), number, "label")
+                raise InputError(
+                    f"is no answer; must be {listed(map(str, answers.values()))}, or null",
+                    str(path),
+                    number,
+                    "label",
+                )
             if label.withdrawn:
                 person = label.case_digest, label.reviewer
                 labels = [kept for kept in labels if (kept.case_digest, kept.reviewer) != person]
@@ -604,8 +629,12 @@ class LabelTable:
         file, hint = str(self.path), "name another file: --out CSV"
         label_file = read_rows(self.path)
         if label_file.unused:
-            message = f"has columns that are not of labels: {listed(label_file.unused)}"
-            raise InputError(message, file, 1, hint=hint)
+            raise InputError(
+                f"has columns that are not of labels: {listed(label_file.unused)}",
+                file,
+                1,
+                hint=hint,
+            )
         return label_file.rows
 
     def people(self) -> list[PersonLabel]:
@@ -649,8 +678,11 @@ class LabelTable:
             message = gone if lost else f"people disagree on no case of {file}"
             if not exists(self.path):
                 message = "no such file"
-            hint = "name the file that was labelled, with the same --rubric, --text and --case"
-            raise InputError(message, str(self.path), hint=hint)
+            raise InputError(
+                message,
+                str(self.path),
+                hint="name the file that was labelled, with the same --rubric, --text and --case",
+            )
         return votes, [gone] if lost else []
 
     def write(self, case: Case, label: PersonLabel) -> None:
@@ -696,8 +728,7 @@ class LabelTable:
                     header.remove("weight")
                 lines = [{"case_id": row.run_id, **asdict(row)} for row in rows]
                 atomic_write(
-                    self.path,
-                    table_bytes(header, lines, lambda value: guarded(as_text(value))),
+                    self.path, table_bytes(header, lines, lambda value: guarded(as_text(value)))
                 )
             else:
                 self.path.unlink(missing_ok=True)

@@ -33,13 +33,7 @@ from pytest_jrh.engine.planning import plan_lines
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
-from pytest_jrh.plugin.session import (
-    NOTICES_KEY,
-    SESSION,
-    SuiteSession,
-    captured,
-    uncaptured,
-)
+from pytest_jrh.plugin.session import NOTICES_KEY, SESSION, SuiteSession, captured, uncaptured
 from pytest_jrh.store.ledger import ledger_line
 
 # litellm ignores it too, when it is imported; but where pytest catches warnings at that moment, it

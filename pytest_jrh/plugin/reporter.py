@@ -25,11 +25,7 @@ from pytest_jrh.engine.provenance import header_line, origin_lines, suite_run
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.collect import DECISION, CaseItem, DecisionItem, SuiteFile, run_decisions
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
-from pytest_jrh.plugin.session import (
-    NOTICES_KEY,
-    SuiteSession,
-    captured,
-)
+from pytest_jrh.plugin.session import NOTICES_KEY, SuiteSession, captured
 from pytest_jrh.recording.cassettes import (
     cassette_file,
     cassettes_in,

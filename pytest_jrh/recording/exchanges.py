@@ -270,10 +270,7 @@ def body_text(body: object) -> str:
 
 
 def interaction_of(
-    request: HttpRequest,
-    response: Fields,
-    content_type: str,
-    redact: Callable[[str], str],
+    request: HttpRequest, response: Fields, content_type: str, redact: Callable[[str], str]
 ) -> Json:
     """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
     body: Any = response["body"].get("string") or ""

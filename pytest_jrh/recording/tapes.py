@@ -21,14 +21,7 @@ from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import message_text, storable
-from pytest_jrh.llm.calls import (
-    Answer,
-    Attempts,
-    CallRequest,
-    Exchange,
-    Needs,
-    Stopped,
-)
+from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Needs, Stopped
 from pytest_jrh.llm.limits import EarlyStop, held
 from pytest_jrh.recording.cassettes import (
     Cassette,

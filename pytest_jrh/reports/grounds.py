@@ -39,12 +39,7 @@ from pytest_jrh.reports.topics import case_list, pairs_table
 from pytest_jrh.stats.annotators import THE_JUDGE, Agreement
 from pytest_jrh.stats.figures import percent, range_text
 from pytest_jrh.stats.intervals import Estimate
-from pytest_jrh.stats.people import (
-    FEWEST_LABELS,
-    AgainstPeople,
-    digest_of,
-    violation_rates,
-)
+from pytest_jrh.stats.people import FEWEST_LABELS, AgainstPeople, digest_of, violation_rates
 
 _NAMES = {"false_positive_rate": "FPR"}
 _MOST_VOTES = 5
@@ -123,8 +118,13 @@ def wrong_labels(session: Session, suite: str) -> list[Cases]:
     for result in wrongly_labelled(_of_suite(session, suite), session.grounds_of(suite)):
         label = score_name(session, result, result.label)
         remarks[result.case_id] = f"{label} by {label_basis(session, result).text}"
-    heading = f"{counted(len(remarks), 'wrong label')}, say people who did not see the answer."
-    return case_list(session, heading, remarks, "bad", most=3)
+    return case_list(
+        session,
+        f"{counted(len(remarks), 'wrong label')}, say people who did not see the answer.",
+        remarks,
+        "bad",
+        most=3,
+    )
 
 
 def labels_line(session: Session) -> Iterator[Line]:

@@ -403,16 +403,14 @@ BY_PROBE = "changed by the probe"
 
 def case_turns(case: Case) -> list[Json]:
     """The turns of a transcript beside those of its run; what was left out is where it stood."""
-    pairs = turn_pairs(case.run.messages, case.messages)
-    return [_made_turn(case, pair) for pair in pairs]
+    of_run, made = case.run.messages, case.messages
+    return [_made_turn(case, *beside) for beside in _beside(of_run, made)]
 
 
 def probe_turns(base: Case, case: Case) -> list[Json]:
     """The turns of a case that a probe made of another one, beside those of that."""
     turns = []
-    for pair in turn_pairs(base.messages, case.messages):
-        before, after = _message(base.messages, pair.old), _message(case.messages, pair.new)
-        turn = _turn(after or before, pair.new if pair.new is not None else pair.old or 0)
+    for pair, before, after, turn in _beside(base.messages, case.messages):
         if pair.new is None:
             turn["state"] = LEFT_OUT
         elif pair.old is None:
@@ -438,10 +436,19 @@ def bare_turns(messages: Sequence[Message]) -> list[Json]:
     return turns
 
 
-def _made_turn(case: Case, pair: TurnPair) -> Json:
-    before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
-    index = pair.new if pair.new is not None else pair.old or 0
-    turn = _turn(after or before, index)
+def _beside(
+    old: Sequence[Message], new: Sequence[Message]
+) -> Iterator[tuple[TurnPair, Message, Message, Json]]:
+    """Each turn before and after, of which one may be empty, and as it is laid out."""
+    for pair in turn_pairs(old, new):
+        before = {} if pair.old is None else old[pair.old]
+        after = {} if pair.new is None else new[pair.new]
+        index = pair.new if pair.new is not None else pair.old or 0
+        yield pair, before, after, _turn(after or before, index)
+
+
+def _made_turn(case: Case, pair: TurnPair, before: Message, after: Message, turn: Json) -> Json:
+    index = turn["index"]
     is_left_out = pair.new is None and holds_acts(case)
     # Those that left it out, or made what stands at this position of the made transcript.
     edits = []
@@ -473,10 +480,6 @@ def _made_turn(case: Case, pair: TurnPair) -> Json:
 
 def _words_and_calls(message: Message) -> tuple[str, str]:
     return message_text(message), render_tool_calls(message)
-
-
-def _message(messages: Sequence[Message], index: int | None) -> Message:
-    return messages[index] if index is not None else {}
 
 
 def _why(case: Case, position: int | None, edits: Iterable[Edit]) -> Iterator[list[str]]:
@@ -526,8 +529,11 @@ def _parts(message: Message, *, bare: bool = False) -> Iterator[Json]:
         if not bare or part["kind"] not in (text_kind, "reasoning"):
             yield part
             if block.get("type") == "tool_use":
-                result = f"{block.get('result', '')}{block.get('error') or ''}"
-                yield _part("result", f"result of {block.get('name', '')}", result)
+                yield _part(
+                    "result",
+                    f"result of {block.get('name', '')}",
+                    f"{block.get('result', '')}{block.get('error') or ''}",
+                )
     if sources := sources_of(message):
         yield _part("media", "cites", "\n".join(sources))
     for call in message.get("tool_calls") or ():

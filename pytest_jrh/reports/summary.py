@@ -51,13 +51,7 @@ from pytest_jrh.reports.grounds import (
     violation_sentences,
     wrong_labels,
 )
-from pytest_jrh.reports.session import (
-    WORST_FIRST,
-    Session,
-    run_title,
-    spending_line,
-    what_was_done,
-)
+from pytest_jrh.reports.session import WORST_FIRST, Session, run_title, spending_line, what_was_done
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.comparison import PromptChange
 from pytest_jrh.stats.decision import Kind, Word
@@ -230,9 +224,16 @@ def _probability_table(session: Session) -> Iterator[Table]:
         )
         rows.append(Row(one_line(judge or suite), cells))
     if rows:
-        missed_at = f"missed at {FALSE_ALARMS:.0%} false alarms"
-        alone_at = f"decides alone, {100 * session.error:.3g}% wrong"
-        yield Table("judge", (missed_at, "threshold", "Brier", alone_at), tuple(rows))
+        yield Table(
+            "judge",
+            (
+                f"missed at {FALSE_ALARMS:.0%} false alarms",
+                "threshold",
+                "Brier",
+                f"decides alone, {100 * session.error:.3g}% wrong",
+            ),
+            tuple(rows),
+        )
 
 
 def _calibration(session: Session) -> Iterator[Section]:

@@ -81,11 +81,7 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
 
 
 def case_list(
-    session: Session,
-    title: str,
-    remarks: Mapping[str, str],
-    weight: Weight = "",
-    most: int = 50,
+    session: Session, title: str, remarks: Mapping[str, str], weight: Weight = "", most: int = 50
 ) -> list[Cases]:
     """The first cases by name, with the remarks that there are; nothing where there are none."""
     named = []
@@ -208,8 +204,9 @@ def panel_blocks(session: Session) -> Iterator[Block]:
         blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         blocks.append(pairs_table("judges", panel.pairs))
         blocks += case_list(session, "without a majority", panel.without_majority)
-        title = f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}"
-        yield Section(title, tuple(blocks))
+        yield Section(
+            f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}", tuple(blocks)
+        )
 
 
 def pairs_table(first: str, pairs: Iterable[JudgePair]) -> Table:

@@ -51,11 +51,7 @@ if TYPE_CHECKING:
 
 def _shell(*scripts: str, **served: object) -> tuple[str, str]:
     """The page without a case, and its policy: what it shows comes when it asks."""
-    values = {
-        "word": "",
-        "headline": "pytest-jrh",
-        "served": served,
-    }
+    values = {"word": "", "headline": "pytest-jrh", "served": served}
     html, policy = page_html(
         values,
         scripts=[FOLDER / name for name in ("served.js", *scripts)],
@@ -225,10 +221,7 @@ class Deciding:
     """
 
     def __init__(
-        self,
-        board: ReviewBoard,
-        suites: Sequence[Suite],
-        people: tuple[PersonLabel, ...] = (),
+        self, board: ReviewBoard, suites: Sequence[Suite], people: tuple[PersonLabel, ...] = ()
     ) -> None:
         self.board = board
         self._templates = agent_templates(suites)
@@ -382,10 +375,7 @@ class Labelling:
     """
 
     def __init__(
-        self,
-        board: LabelBoard,
-        votes: Disputes = MappingProxyType({}),
-        words: Sequence[str] = (),
+        self, board: LabelBoard, votes: Disputes = MappingProxyType({}), words: Sequence[str] = ()
     ) -> None:
         self.board = board
         self._votes = votes
@@ -430,10 +420,7 @@ class Labelling:
         return printable(bare_body(assigned, self._votes.get(assigned.entry.digest, ())))
 
     def _give(self, **label: Any) -> object:
-        return {
-            **label_row(self.board.give(**label)),
-            "assignment": self.board.assignment,
-        }
+        return {**label_row(self.board.give(**label)), "assignment": self.board.assignment}
 
     def _finish(self, reviewer: str = "") -> object:
         if reviewer:

@@ -86,8 +86,10 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
-        message = f"the review page needs {' and '.join(missing)}, which are not installed"
-        raise InputError(message, hint="pip install 'pytest-jrh[review]'")
+        raise InputError(
+            f"the review page needs {' and '.join(missing)}, which are not installed",
+            hint="pip install 'pytest-jrh[review]'",
+        )
     import uvicorn
 
     try:
@@ -114,8 +116,9 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     # wait for here.
     thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
     thread.start()
-    url = f"http://{HOST}:{free_port}/?token={token}"
-    return ReviewServer(url, free_port, server, closed, thread)
+    return ReviewServer(
+        f"http://{HOST}:{free_port}/?token={token}", free_port, server, closed, thread
+    )
 
 
 MAX_BODY = 4 * 1024 * 1024
@@ -203,8 +206,10 @@ def _app(page: Page, html: str, closed: threading.Event) -> ASGIApp:
         async for part in request.stream():
             body += part
             if len(body) > MAX_BODY:
-                limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
-                return PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                return PlainTextResponse(
+                    f"A request may be {MAX_BODY // 1024 // 1024} MB at most.",
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                )
         # In a thread: answers wait for locks and for the disk.
         status, value = await asyncio.to_thread(reply, answer, request.path_params, model, body)
         return Response(json.dumps(value), status, media_type="application/json")

@@ -35,13 +35,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import NOTHING_WRONG, UNEDITED, Case, CaseSpec, LabelSource, Why
 from pytest_jrh.core.documents import Fields, Json, misfit, parsed_lines, read_text
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import (
-    atomic_write,
-    encoded,
-    exists,
-    git_output,
-    relative_path,
-)
+from pytest_jrh.core.files import atomic_write, encoded, exists, git_output, relative_path
 from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
@@ -468,9 +462,7 @@ def cell(value: Any) -> str | int | float | bool | None:
 
 
 def table_bytes(
-    columns: Sequence[str],
-    rows: Iterable[Fields],
-    as_cell: Callable[[Any], object] = cell,
+    columns: Sequence[str], rows: Iterable[Fields], as_cell: Callable[[Any], object] = cell
 ) -> bytes:
     """A table with a header, as CSV; `as_cell` says how a value is written."""
     buffer = io.StringIO(newline="")

@@ -390,10 +390,7 @@ class SuiteCases:
 
 
 def earlier_results(
-    suite: Suite,
-    cases: SuiteCases,
-    ran: Mapping[str, CaseResult],
-    made: RecordIndex,
+    suite: Suite, cases: SuiteCases, ran: Mapping[str, CaseResult], made: RecordIndex
 ) -> tuple[Mapping[str, CaseResult], list[str]]:
     """Pick the results of the file that this session has none of, by case id, and that are of the
     cases and judges of today; with sentences about others that somebody may miss.

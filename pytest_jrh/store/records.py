@@ -36,13 +36,7 @@ from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.scales import Mode, Objective, Said, Scale, ScoreLevel, coded, paired, scale_of
-from pytest_jrh.core.transcript import (
-    ROLES,
-    is_role,
-    json_in_one_line,
-    message_mistake,
-    structured,
-)
+from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake, structured
 
 FORMAT = 1
 _REPAIR = "Restore the file from git, or delete it below outputs/ and run again."
