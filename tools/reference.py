@@ -107,7 +107,7 @@ _OPTIONS = """\
 Each option has an ini key of the same name (`--jrh-record-mode` is `jrh_record_mode`) for `pyproject.toml`,
 `pytest.ini` or `tox.ini`; the command line wins; what overwrites files (`--jrh-update-baseline`, `--jrh-prune`,
 record modes `all`) is refused there. Paths are relative to the folder that pytest
-is started in, those of an ini file to its own. What record modes do is in [Your first suite](suite.md#recordings).
+is started in, those of an ini file to its own. What record modes do is in [Recordings](recordings.md#record-modes).
 """
 
 _LLMS = """\

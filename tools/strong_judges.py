@@ -27,27 +27,27 @@ PROMPTS = {
 # `max_drop` and `proof` of the decisions, in the order of the columns.
 _RULES = ((0.0, False), (0.05, False), (0.05, True))
 _SECTION = """
-What others reach, with 95% intervals: two published tables of strong judges beside people, in
-`examples/strong_judges` with their sources and licences.
+What other judges reach, with 95% intervals, on two published tables of verdicts and people's
+labels (`examples/strong_judges` has the tables with their sources and licences):
 
 {figures}
 
-- **A figure belongs to a judge and its cases.** One judge misses {best} on pairs that came about by
-  themselves, and {worst} on pairs that were made so that the worse answer looks right. Measure
-  yours on your own cases.
-- **What goes together counts once.** Requirements of one task are right and wrong together: taken
-  as independent, the interval of what is missed would be {narrow} points wide; over tasks it is
-  {wide}.
-- **A judge of kappa 0.6** is right in 80% of the cases of either label, and one of 0 tosses a coin.
-  Below 0.6 reports doubt a judge.
+- **A figure holds for one judge on one kind of cases.** The same judge misses {best} on natural
+  pairs, and {worst} on pairs that were built so that the worse answer looks right. So measure
+  your judge on your own cases.
+- **Related cases count as one.** The judge is often right or wrong about all requirements of a
+  task. If they counted as independent, the interval of what is missed would be {narrow} points
+  wide; with whole tasks as the unit it is {wide}.
+- **A judge with kappa 0.6** is right about 80% of the cases when half of them are violations; with
+  kappa 0 it might as well toss a coin. Reports warn about a judge below 0.6.
 
-Each prompt of GPT-4 held against the first one, by subset:
+This is what `check` decides when each prompt of GPT-4 is compared with the first one, by subset:
 
 {decisions}
 
-Asking for reasons first loses {lost} points of violations: more than chance, and less than 5. Who
-tolerates 5 points passes it, and these pairs do not prove that others lose less. That takes
-hundreds of pairs.
+Asking for reasons first loses {lost} points of the violations: more than chance explains, and less
+than 5. It passes if you accept a loss of 5 points. With `proof` it is UNCLEAR, because these pairs
+do not prove that other pairs would lose less than 5; that takes hundreds of pairs.
 """
 
 

@@ -190,7 +190,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
             causes.append(cause)
         yield run, messages, cause
     if len(causes) == len(runs):
-        hint = "which forms of runs are read stands in docs/suite.md"
+        hint = "which forms of runs are read stands in docs/logs.md"
         raise InputError(f"no case can be used. {causes[0]}", str(log), hint=hint)
 
 

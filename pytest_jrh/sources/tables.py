@@ -65,7 +65,7 @@ def read_table(
     """
     file, path = file or str(path), Path(path)
     if path.suffix.lower() == ".eval":
-        hint = "inspect_ai.analysis.samples_df makes a table of it (docs/check.md)"
+        hint = "inspect_ai.analysis.samples_df makes a table of it (docs/tables.md)"
         raise InputError("is a log; must be CSV or JSON lines", file, hint=hint)
     # An id may have other line ends inside.
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)

@@ -1,5 +1,5 @@
 """What happens to a suite in the weeks after: a prompt, a model or a parameter changes, and its log
-grows (docs/suite.md). Calls are counted at the server."""
+grows (docs/recordings.md). Calls are counted at the server."""
 
 from __future__ import annotations
 

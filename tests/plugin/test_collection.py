@@ -106,7 +106,7 @@ def test_suites_are_found_by_their_suffix(pytester: pytest.Pytester, mixed: Reco
 
 def test_editors_run_single_tests_by_the_docs(pytester: pytest.Pytester, mixed: Recorded) -> None:
     """VS Code collects with `pytestArgs`, and runs absolute node ids with its options."""
-    page = (Path(__file__).parents[2] / "docs" / "suite.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text("utf-8")
     section = page.partition("## Beside other tests")[2]
     blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
     assert "inputs/configs/support.yml" in blocks["ini"]

@@ -101,5 +101,5 @@ def test_written_pages_stay_short() -> None:
     """In words, README among them, without what is generated."""
     written = [path for path in DOCS if f"docs/{path.name}" not in PAGES]
     texts = [path.read_text("utf-8") for path in (*written, ROOT / "README.md")]
-    assert len(written) == 11
-    assert sum(len(text.split()) for text in texts) <= 23_000
+    assert len(written) == 17
+    assert sum(len(text.split()) for text in texts) < 24_000
