@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import acts, live, offline, planted, reports, shown, tables, validity
+from benchmarks import acts, live, offline, peers, planted, reports, shown, tables, validity
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, origin, table
 
@@ -16,9 +16,12 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "replay": offline.replay,
     "demo": offline.demo,
     "workers": offline.workers,
+    "growth": offline.growth,
     "unused": offline.unused,
     "reports": reports.lines,
     "tables": tables.lines,
+    "label": tables.label,
+    "peers": peers.lines,
     "acts": acts.lines,
     "planted": planted.lines,
     "shown": shown.lines,

@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -97,21 +97,22 @@ ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A pytest command in a folder, and the plugins that it loads."""
+    """A command in a folder, and the variables that it is run with."""
 
     folder: Path
     command: tuple[str, ...]
-    plugins: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def ours(folder: Path, *arguments: str) -> Work:
     """pytest with no plugin but ours."""
-    return Work(folder, tuple(pytest_command(*arguments)), "pytest_jrh.plugin")
+    environment = {**ALONE, "PYTEST_PLUGINS": "pytest_jrh.plugin"}
+    return Work(folder, tuple(pytest_command(*arguments)), environment)
 
 
 def plain(folder: Path, *arguments: str) -> Work:
     """pytest with no plugin at all."""
-    return Work(folder, tuple(pytest_command(*arguments)))
+    return Work(folder, tuple(pytest_command(*arguments)), ALONE)
 
 
 def in_turns(times: int, *works: Work) -> list[Cost]:
@@ -120,9 +121,21 @@ def in_turns(times: int, *works: Work) -> list[Cost]:
     costs: list[list[Cost]] = [[] for _ in works]
     for _ in range(times):
         for own, work in zip(costs, works, strict=True):
-            environment = {**ALONE, "PYTEST_PLUGINS": work.plugins}
-            own.append(run(work.command, work.folder, environment=environment))
+            own.append(run(work.command, work.folder, environment=work.environment))
     return [min(own, key=lambda cost: cost.seconds) for own in costs]
+
+
+def against(
+    what: str, mine: Cost, theirs: Cost, yardstick: str, limit: float | None = None
+) -> Line:
+    """A cost beside that of a yardstick: seconds decide."""
+    return Line(
+        what,
+        f"{mine.seconds:.2f} s, {mine.peak_mb:.0f} MB",
+        f"{theirs.seconds:.2f} s, {theirs.peak_mb:.0f} MB: {yardstick}",
+        mine.seconds / theirs.seconds,
+        limit,
+    )
 
 
 def origin() -> str:

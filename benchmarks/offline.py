@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.material import CACHE, CASES_FILE, plain_test_over, recorded, trivial_tests
-from benchmarks.measure import Cost, Line, Work, in_turns, ours, plain
+from benchmarks.measure import Line, Work, against, in_turns, ours, plain
 
 CASES = 1_000
 CASES_OF_WORKERS = 2_000
 START_UP_CASES = 4
+SIZES = (300, CASES, 10_000, 50_000)
 
 
 def demo() -> list[Line]:
@@ -24,7 +26,7 @@ def demo() -> list[Line]:
     count = int(made.output.split(" passed")[0].split()[-1])
     frozen, theirs = in_turns(9, ours(folder, option, "--jrh-frozen"), _trivial(count))
     what = f"the demo's suite frozen, {count} cases"
-    return [_against(what, frozen, theirs, f"{count} trivial tests", 2.5)]
+    return [against(what, frozen, theirs, f"{count} trivial tests", 2.8)]
 
 
 def replay() -> list[Line]:
@@ -37,8 +39,8 @@ def replay() -> list[Line]:
     frozen, trivial = in_turns(5, ours(files.folder, files.option, "--jrh-frozen"), _trivial(CASES))
     what = f"replay of {CASES:,} cases, all stages"
     return [
-        _against(what, whole, theirs, "a plain test over the same JSONL"),
-        _against(f"{CASES:,} frozen cases", frozen, trivial, f"{CASES:,} trivial tests", 4.0),
+        against(what, whole, theirs, "a plain test over the same JSONL", 4.2),
+        against(f"{CASES:,} frozen cases", frozen, trivial, f"{CASES:,} trivial tests", 3.5),
     ]
 
 
@@ -58,7 +60,30 @@ def workers() -> list[Line]:
     )
     one, two = alone.seconds - few_alone.seconds, both.seconds - few_both.seconds
     what = f"{CASES_OF_WORKERS:,} replayed cases with -n 2, start-up left out"
-    return [Line(what, f"{two:.1f} s", f"{one:.1f} s", two / one, 1 / 1.6)]
+    return [Line(what, f"{two:.1f} s", f"{one:.1f} s", two / one, 0.67)]
+
+
+def growth() -> list[Line]:
+    """Time and memory of a replayed case, of so many: what the suite takes, less what few cases
+    take, which is start-up. The largest two suites are run once.
+    """
+    few, *costs = in_turns(5, *map(_replayed, (START_UP_CASES, *SIZES[:2])))
+    costs += in_turns(1, *map(_replayed, SIZES[2:]))
+    milliseconds, kilobytes = {}, {}
+    for cases, cost in zip(SIZES, costs, strict=True):
+        more = cases - START_UP_CASES
+        milliseconds[cases] = (cost.seconds - few.seconds) * 1000 / more
+        kilobytes[cases] = (cost.peak_mb - few.peak_mb) * 1024 / more
+    return [*_growth("time", milliseconds, "ms"), *_growth("memory", kilobytes, "kB")]
+
+
+def _growth(what: str, each: Mapping[int, float], unit: str) -> Iterator[Line]:
+    yardstick = f"{each[CASES]:.2f} {unit}: of {CASES:,}"
+    for cases, amount in each.items():
+        limit = 1.2 if cases == SIZES[-1] else None
+        ratio = amount / each[CASES]
+        figure = f"{amount:.2f} {unit}"
+        yield Line(f"{what} of a case, of {cases:,} replayed", figure, yardstick, ratio, limit)
 
 
 def unused() -> list[Line]:
@@ -76,17 +101,10 @@ def unused() -> list[Line]:
     ]
 
 
+def _replayed(cases: int) -> Work:
+    files = recorded(cases)
+    return ours(files.folder, files.option)
+
+
 def _trivial(count: int) -> Work:
     return plain(CACHE, str(trivial_tests(count, CACHE)))
-
-
-def _against(
-    what: str, mine: Cost, theirs: Cost, yardstick: str, limit: float | None = None
-) -> Line:
-    return Line(
-        what,
-        f"{mine.seconds:.2f} s, {mine.peak_mb:.0f} MB",
-        f"{theirs.seconds:.2f} s, {theirs.peak_mb:.0f} MB: {yardstick}",
-        mine.seconds / theirs.seconds,
-        limit,
-    )
