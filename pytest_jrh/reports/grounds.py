@@ -271,8 +271,9 @@ def disputed_cases(session: Session) -> Iterator[Cases]:
     """The cases of which at most half of all people say one thing, with what they say."""
     for suite, grounds in session.grounds.items():
         votes, remarks = grounds.votes, {}
-        results = [result for result in session.results if result.suite == suite]
-        ids = {result.spec.label_key: result.case_id for result in results}
+        # Of a table each result is made when it is asked for.
+        results = session.results if votes.disputed else ()
+        ids = {result.spec.label_key: result.case_id for result in results if result.suite == suite}
         for number in votes.disputed:
             (rubric, run, epoch), _, _, of_people = votes.cases[number]
             parts = [run, rubric if session.has_rubrics else "", epoch if epoch > 1 else ""]
