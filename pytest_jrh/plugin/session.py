@@ -24,8 +24,9 @@ from pytest_jrh.core.cases import UNSCORED, Case, CaseSpec
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.engine.case import EngineSettings
+from pytest_jrh.engine.provenance import judge_lines
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
@@ -36,6 +37,7 @@ from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.case_facts import FailureText, disagreement_text, unscored_text
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.review.serving import Page, ReviewServer, serve
+from pytest_jrh.stats.comparison import NO_BASELINE
 from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
 
@@ -323,8 +325,11 @@ class Reviewing:
         session = self._session
         self._on_page = frozenset(suite.name for suite in suites)
         people: tuple[PersonLabel, ...] = ()
+        judges: list[JudgeLine] = []
         for suite in suites:
-            people += session.suites.named(suite.name).people
+            ready = session.suites.named(suite.name)
+            people += ready.people
+            judges += judge_lines(suite.name, ready.judges, session.redactor)
         if session.options.review == "blind":
             reviewer, redact = session.options.reviewer, session.redactor.text
             settings = {suite.name: suite.config.blind for suite in suites}
@@ -341,7 +346,8 @@ class Reviewing:
 
         if self._labels is not None:
             return Labelling(self._labels)
-        return Deciding(desk.board, suites, people)
+        baseline = session.baseline.content or NO_BASELINE
+        return Deciding(desk.board, suites, people, baseline, judges)
 
     @cached_property
     def desk(self) -> ReviewDesk | None:

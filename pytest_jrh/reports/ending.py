@@ -244,9 +244,7 @@ def _decide(
             compared_ids = [*comparison.everything.ids[of_judge]]
             if not len(comparison.everything):
                 # Such as before the verdicts of a new prompt are recorded.
-                for case_id, known in content.cases.items():
-                    if (known.suite, known.judge) == (run.name, line.judge):
-                        compared_ids.append(case_id)
+                compared_ids += content.ids_of(line)
             digests = content.earlier_judges(compared_ids)
             asked[line.judge] = how_asked(line, digests, content, is_random=line.judge in random)
             if change := content.prompt_change(line, digests):

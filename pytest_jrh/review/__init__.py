@@ -19,10 +19,10 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import Json, as_text, read_text
+from pytest_jrh.core.documents import Json, as_text, listed, read_text
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id
-from pytest_jrh.core.results import CaseResult
+from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import NO_SUCH
 from pytest_jrh.core.text import one_line, same_lines, visible
 from pytest_jrh.core.transcript import message_text
@@ -43,6 +43,7 @@ from pytest_jrh.reports.page import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.review.serving import Route
+from pytest_jrh.stats.comparison import NO_BASELINE, Baseline, PromptChange
 from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
@@ -91,9 +92,17 @@ _KEYS = "1234567890qwertyiopasdh"
 
 
 class ReviewedCases(SessionCases):
-    """Cases to decide about, as the report lays them out; `people` gave labels blind."""
+    """Cases to decide about, as the report lays them out, beside the verdicts of a baseline, of
+    whose judges some may be others by now: the `changes`. `people` gave labels blind.
+    """
 
-    def __init__(self, cases: Iterable[Reviewed], people: tuple[PersonLabel, ...] = ()) -> None:
+    def __init__(
+        self,
+        cases: Iterable[Reviewed],
+        people: tuple[PersonLabel, ...] = (),
+        baseline: Baseline = NO_BASELINE,
+        changes: Sequence[PromptChange] = (),
+    ) -> None:
         self.reviewed: dict[str, Reviewed] = {}
         results: list[CaseResult] = []
         rubrics = {}
@@ -104,7 +113,20 @@ class ReviewedCases(SessionCases):
             case = reviewed.case
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
             grounds[case.spec.suite] = Grounds(people=people)
-        super().__init__(Session(results, rubrics=rubrics, grounds=grounds, folder=Path.cwd()))
+        earlier = {}
+        for result in results:
+            if line := baseline.line(result):
+                earlier[result.case_id] = line
+        super().__init__(
+            Session(
+                results,
+                rubrics=rubrics,
+                grounds=grounds,
+                earlier=earlier,
+                prompt_changes=changes,
+                folder=Path.cwd(),
+            )
+        )
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[Json]]:
         case = self.reviewed[made_case_id(result)].case
@@ -217,15 +239,27 @@ class _Draft(StrictModel):
 
 class Deciding:
     """What the page can ask for on which people decide about the cases of a session; `people` gave
-    labels blind, in earlier sessions.
+    labels blind, in earlier sessions. The `judges` are held against the `baseline`.
     """
 
     def __init__(
-        self, board: ReviewBoard, suites: Sequence[Suite], people: tuple[PersonLabel, ...] = ()
+        self,
+        board: ReviewBoard,
+        suites: Sequence[Suite],
+        people: tuple[PersonLabel, ...] = (),
+        baseline: Baseline = NO_BASELINE,
+        judges: Sequence[JudgeLine] = (),
     ) -> None:
         self.board = board
         self._templates = agent_templates(suites)
-        self._people = people
+        changes = []
+        for judge in judges:
+            digests = baseline.earlier_judges(baseline.ids_of(judge))
+            if change := baseline.prompt_change(judge, digests):
+                changes.append(change)
+        self._cases = partial(ReviewedCases, people=people, baseline=baseline, changes=changes)
+        files = dict.fromkeys(Path(judge.file).name for judge in judges if judge.file)
+        self._to_fix = listed(files) or "the judge"
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
@@ -251,8 +285,9 @@ class Deciding:
     def news(self, since: int) -> tuple[int, Json]:
         """The present version, and what is new since an earlier one."""
         version, changed = self.board.changes(since)
-        cases = ReviewedCases(changed, self._people)
+        cases = self._cases(changed)
         news = {
+            "fix": self._to_fix,
             "all": since < 0,
             "rows": [*map(cases.row, cases.reviewed)],
             "rubrics": cases.rubrics(),
@@ -263,11 +298,11 @@ class Deciding:
     def _changed(self, change: Callable[..., Reviewed], **values: Any) -> object:
         """Let the board change a decision; gives the case's entry in the list."""
         reviewed = change(**values)
-        return printable(ReviewedCases([reviewed], self._people).row(reviewed.entry.case_id))
+        return printable(self._cases([reviewed]).row(reviewed.entry.case_id))
 
     def _case(self, key: str) -> object:
         reviewed = self.board.get(key)
-        return printable(ReviewedCases([reviewed], self._people).body(reviewed.entry.case_id))
+        return printable(self._cases([reviewed]).body(reviewed.entry.case_id))
 
     def _turn(self, key: str, index: int) -> object:
         """A turn to be edited: its text, and that before all edits."""

@@ -64,9 +64,17 @@ class Baseline:
         prompts = [known.prompt for known in self.judge_lines if known.judge_digest in earlier]
         return PromptChange(judge, next(filter(None, prompts), None))
 
+    def ids_of(self, judge: JudgeLine) -> list[str]:
+        """The ids of the cases of a judge, or of the one that had its name before."""
+        known = self.cases.items()
+        return [id_ for id_, of in known if (of.suite, of.judge) == (judge.suite, judge.judge)]
+
     def earlier_judges(self, case_ids: Iterable[str]) -> set[str]:
         """The digests of the judges that gave these verdicts."""
         return {short(self.cases[case_id].judge_digest) for case_id in case_ids}
+
+
+NO_BASELINE = Baseline()
 
 
 @frozen

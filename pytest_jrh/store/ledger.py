@@ -43,7 +43,7 @@ from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.tables import guarded
-from pytest_jrh.stats.comparison import Baseline, Scope, suite_of, tolerated, update
+from pytest_jrh.stats.comparison import NO_BASELINE, Baseline, Scope, suite_of, tolerated, update
 from pytest_jrh.store.records import case_digest, content_digest, in_words, record_line
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class BaselineFile:
                 f"The baseline {self.name} was not updated, because the session did not finish."
             ]
         # As it is now: another session, or a person, may have changed it since this one began.
-        before = self._read() or Baseline()
+        before = self._read() or NO_BASELINE
         bounded = []
         for result in results:
             reasons = []
@@ -378,7 +378,7 @@ def baseline_there(
     commit = _base_commit(file.parent, variable, environ[variable])
     listed = git_output(file.parent, "ls-tree", commit, "--", name) if commit else None
     if listed == "":
-        return Baseline()
+        return NO_BASELINE
     text = git_output(file.parent, "cat-file", "blob", f"{commit}:{name}") if listed else None
     remedy = f"its base cannot be read: {_TO_HAVE_BASE[variable]}"
     if text is not None:

@@ -18,12 +18,14 @@ import pytest
 
 from pytest_jrh.core.cases import Skip, Verification
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.results import JudgeLine, Verdict
 from pytest_jrh.people.board import ReviewBoard
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.review import Deciding, serving
 from pytest_jrh.review.serving import MAX_BODY, ReviewServer, reply, serve
+from pytest_jrh.stats.comparison import Baseline
+from pytest_jrh.store.ledger import case_result
 from tests.browser.material import hostile_case, made_case, review_suite
 from tests.support.label_session import entered, news
 from tests.support.made_cases import make_act_case
@@ -179,20 +181,31 @@ def test_nothing_is_decided(page: Page, address: str, body: dict[str, Any], stat
         assert page.client.get(f"/cases/{one['key']}/turns/{number}").status_code == 404
 
 
-def test_what_people_said_blind_stands_beside_what_was_said(tmp_path: Path) -> None:
-    suite = review_suite(tmp_path)
+def test_what_people_and_the_old_prompt_said_stands_beside_what_was_said(tmp_path: Path) -> None:
+    suite, case = review_suite(tmp_path), made_case(0)
     board = ReviewBoard(DecisionStore([suite]))
-    board.add(made_case(0))
-    board.set_verdicts(made_case(0), (Verdict(0, "kept to it"),))
-    digest = board.changes()[1][0].entry.digest
-    people = PersonLabel(digest, "ann", 0, blind=True, note="no refund")
-    deciding = Deciding(board, [suite], (people,))
-    [row] = deciding.news(-1)[1]["rows"]
-    assert row["tags"] == ["label in doubt"]
+    board.add(case)
+    board.set_verdicts(case, (Verdict(0, "kept to it"),))
+    line = case_result(case.spec, case, verdicts=[Verdict(1, "broke it")], judge_digest="old")
+    people = PersonLabel(line.case_digest, "ann", 0, blind=True, note="no refund")
+    before = JudgeLine(suite.name, "old", "prompt", ("openai/m",), {}, True, prompt="Be strict.")
+    now = replace(before, judge_digest="new", prompt="Be kind.", file="inputs/prompts/judge.md")
+    accepted = Baseline({line.case_id: line}, (before,))
+    deciding = Deciding(board, [suite], (people,), accepted, [now])
+    told = deciding.news(-1)[1]
+    [row] = told["rows"]
+    assert (row["tags"], told["fix"]) == (["label in doubt"], "judge.md")
     answer = next(answer for _, path, answer, _ in deciding.routes() if path == "/cases/{key}")
     voices = reply(answer, {"key": row["key"]})[1]["voices"]
-    said = {voice["who"]: (voice["word"], voice["why"]) for voice in voices}
-    assert said["ann, blind"] == ("satisfied", "no refund")
+    assert [(voice["who"], voice["word"], voice["why"]) for voice in voices][1:] == [
+        ("ann, blind", "satisfied", "no refund"),
+        ("old prompt", "violated", "broke it"),
+        ("new prompt", "satisfied", "kept to it"),
+    ]
+    # Of another version of the case it is no word.
+    board.add(replace(case, expected=0))
+    voices = reply(answer, {"key": row["key"]})[1]["voices"]
+    assert "old prompt" not in {voice["who"] for voice in voices}
 
 
 def test_a_case_that_contradicts_itself_says_where_and_offers_no_decision(page: Page) -> None:

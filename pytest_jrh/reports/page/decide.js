@@ -1,6 +1,6 @@
 // ---- Deciding about cases: accept, reject, edit, on the page that a session serves
 
-let progress = null;
+let progress = null, fix = "";
 
 const REJECTED = "rejected by the verifier";
 const DECISIONS = ["undecided", "accepted", "edited", "rejected", "void", REJECTED];
@@ -14,7 +14,7 @@ source.words = async function* () {
   }
 };
 listen((news) => {
-  progress = news.progress;
+  ({ progress, fix } = news);
   if (news.all) clear();
   Object.assign(session.rubrics, news.rubrics);
   take(news.rows);
@@ -28,7 +28,7 @@ function showHow() {
   const wrong = source.rows.filter((row) => isMistake(row) && row.decision !== "rejected").length;
   if (wrong) parts.push(`The judge is wrong in ${wrong} of ${source.rows.length} cases`);
   if (progress.done < progress.shown) parts.push("A decision is saved at once");
-  else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix the judge, or accept its verdicts with --jrh-update-baseline` : ""}`);
+  else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix ${fix}, or accept the verdicts with --jrh-update-baseline` : ""}`);
   showProgress("Decided", progress.done, progress.shown, parts.join(" · "));
   if (progress.finalized) showFinished("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
 }
