@@ -188,7 +188,8 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID[: TEXT]",
-        help="a rubric, and its text where it is not to be filled in; may be given several times",
+        help="a rubric, and its text where it is not to be filled in, or once a file of rubrics; "
+        "may be given several times",
     )
     labelled = init.add_mutually_exclusive_group()
     labelled.add_argument(

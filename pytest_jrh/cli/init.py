@@ -20,9 +20,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pydantic import ValidationError
+
 from pytest_jrh.cli.check import meanings
+from pytest_jrh.config.rubrics import load_rubrics
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE, known_name
+from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
@@ -31,14 +35,16 @@ from pytest_jrh.core.documents import (
     as_word,
     label_value,
     listed,
+    printable,
     read_text,
+    received,
     shown,
     whole_number,
 )
 from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BARE, BINARY, Mode, numbered, paired
-from pytest_jrh.core.sections import InputFormat
+from pytest_jrh.core.sections import InputFormat, JudgeStage
 from pytest_jrh.core.templates import render_text
 from pytest_jrh.core.text import counted, nearest_hint, visible
 from pytest_jrh.judges import JUDGES
@@ -186,8 +192,17 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
     if options.of == "runs":
         input_format = format_of(files)
     with open_sources((log,), input_format=input_format, of=options.of) as source:
-        causes = [cause for _, _, cause in read_all(source, log)]
+        causes = []
+        for run, messages, cause in read_all(source, log):
+            if cause or any(turn["role"] == "assistant" for turn in messages):
+                causes.append(cause)
+            else:
+                name = printable(run.run_id)
+                causes.append(f"The case {name} has no turn of the assistant.")
         unusable = [*filter(None, causes)]
+        if len(unusable) == len(causes):
+            hint = "; ".join(source.notices())
+            raise InputError(f"no case can be used. {unusable[0]}", str(log), hint=hint)
         about = [*source.notices()]
         if unusable:
             about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
@@ -244,11 +259,19 @@ def start_suite(options: Namespace) -> int:
     labels: Sequence[LabelRow] = ()
     if options.labels:
         labels = read_rows(options.labels).rows
+    rubrics: Sequence[Rubric] = ()
+    rubric_file = Path(*options.rubric[:1])
+    if rubric_file.suffix.lower() in (".yml", ".yaml", ".json"):
+        rubrics = load_rubrics(rubric_file)
+        options.rubric = [rubric.id for rubric in rubrics]
     entries = _rubric_entries(options.rubric, labels)
     _refuse_names(options, entries)
     runs = look_at(options, labels)
     log_place = place_log(options.log, folder, name, runs.files)
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
+    for rubric in rubrics:
+        if rubric.score_levels or rubric.classes:
+            mode = "ordinal" if rubric.score_levels else "classes"
     if options.of == "pairs":
         if mode == "ordinal" or options.one:
             raise InputError(
@@ -264,6 +287,9 @@ def start_suite(options: Namespace) -> int:
     sources, about = dict(log_place.copies), runs.about
     if options.judge:
         values |= judge_values(options.judge)
+    if rubrics:
+        values["rubrics"] = f"inputs/data/{name}/rubrics{rubric_file.suffix}"
+        sources[values["rubrics"]] = rubric_file
     if labels:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
         sources[path] = options.labels
@@ -271,13 +297,15 @@ def start_suite(options: Namespace) -> int:
     words, about_labels = _meanings(options, labels, runs.table, values)
     about.append(about_labels)
     if options.prompt:
-        of_prompt, about_prompt = judge_prompt(options, words)
+        of_prompt, about_prompt = judge_prompt(options, words, runs.values)
         values |= of_prompt
         about += about_prompt
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
-    texts = {**_texts(values, entries, gate), attributes: _ATTRIBUTES}
+    texts = {**_texts(values, gate), attributes: _ATTRIBUTES}
+    if not rubrics:
+        texts[values["rubrics"]] = _filled("rubrics.yml", values, entries=entries)
     kept_files = []
     for file in gate:
         if _is_kept(folder / file, texts[file], force=options.force):
@@ -403,13 +431,12 @@ def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Jso
     }
 
 
-def _texts(values: Json, entries: _Entries, gate: Mapping[str, str]) -> dict[str, str]:
-    """Make the text of each file, by its path in the folder."""
+def _texts(values: Json, gate: Mapping[str, str]) -> dict[str, str]:
+    """Make the text of each file, by its path in the folder, but for the rubrics."""
     texts = {
         values["config"]: _filled(
             "labels.yml" if values["label"] or values["label_file"] else "config.yml", values
         ),
-        values["rubrics"]: _filled("rubrics.yml", values, entries=entries),
         **{file: _filled(name, values) for file, name in gate.items()},
         **_schemas(_CONFIGS),
     }
@@ -505,12 +532,12 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
     return meanings, f"label in {column} ({sum(map(bool, labels)):,} of {answers}): {meant}"
 
 
-def judge_prompt(options: Namespace, meanings: Fields) -> tuple[Json, list[str]]:
+def judge_prompt(options: Namespace, meanings: Fields, of_runs: Fields) -> tuple[Json, list[str]]:
     """What the files say of a prompt: it, with our names for its placeholders, and how its verdict
     is read; and what to say of it. `meanings` are those of labels.
 
-    Raises `InputError` for placeholders that are no part of an answer, and where nothing says how
-    the verdict is read.
+    Raises `InputError` for placeholders that are no part of a run or an answer, and where nothing
+    says how the verdict is read.
     """
     file = str(options.prompt)
     text = read_text(options.prompt, file)
@@ -522,11 +549,17 @@ def judge_prompt(options: Namespace, meanings: Fields) -> tuple[Json, list[str]]
             continue
         names[match[1]] = _variable(match[1], options)
         if not names[match[1]]:
-            message = f"{match[0]} is no part of an answer"
-            hint = "write request, response, context, system or rubric; one alone that is another "
-            hint += "part is said by its column: --request, --response or --context COL"
+            message = f"{match[0]} is no part of {of_runs['an']} {of_runs['one']}"
+            choices = JUDGE.variables.difference(of_runs["hidden"].split())
+            hint = nearest_hint(match[1], choices) or f"write {of_runs['placeholders']}"
+            if options.of != "runs":
+                hint += "; one alone that is another part is said by its column: --request, "
+                hint += "--response or --context COL"
             line = text.count("\n", 0, match.start()) + 1
             unknown[match[1]] = Problem(message, file, line, hint=hint)
+    if not names:
+        hint = f"write {of_runs['placeholders']} where they belong"
+        raise InputError(f"has no place for {of_runs['an']} {of_runs['one']}", file, hint=hint)
     named = ("request", "response", "context")
     free = [part for part in named if getattr(options, part) and part not in names.values()]
     if len(unknown) == len(free) == 1:
@@ -534,11 +567,13 @@ def judge_prompt(options: Namespace, meanings: Fields) -> tuple[Json, list[str]]
     if unknown:
         raise InputError([*unknown.values()])
     text = placeholder.sub(lambda match: match[0].replace(match[1], names[match[1]]), text)
-    parse_prompt(text, file, stage=JUDGE.name, of="pair" if options.of == "pairs" else "answer")
+    parse_prompt(text, file, stage=JUDGE.name, of=of_runs["prompts_of"])
     said = [f"{name} is {variable}" for name, variable in names.items()]
     about = [f"The prompt is {file}: {', '.join(said)}."]
     if "rubric" not in names.values():
         about.append("It names no rubric: it judges by its own words alone.")
+    if options.of == "runs" and "transcript" not in names.values():
+        about.append("Of a run it is shown the last answer alone; all of it is {{ transcript }}.")
     return {"own_prompt": text, **_verdict_values(text, options, meanings)}, about
 
 
@@ -559,6 +594,11 @@ def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
     if options.of == "pairs":
         scale = paired()
     pattern = options.verdict
+    try:
+        JudgeStage.model_validate({"verdict": pattern})
+    except ValidationError as error:
+        message = f"--verdict: {received(pattern, error.errors()[0]['msg'])}"
+        raise InputError(message) from None
     words = {*re.findall(r"\w+", text.casefold())}
     if not pattern and {"score", "reasoning", "json"} <= words:
         return {}

@@ -225,13 +225,15 @@ class EvalLog(Source):
                 "conversations are one with `messages`, or a list of them, in a .json file, or "
                 "one a line in a .jsonl file",
             )
+        status = printable(str(self._header.get("status") or "not said"))
         if not samples:
-            status = printable(str(self._header.get("status") or "not said"))
             message = f"holds no sample yet (status: {status})"
             hint = "its run goes on, or was ended before the first sample did: run the task again"
             raise refused(self.path, message, hint)
         if not isinstance(samples, list):
             raise DamagedError(f"its samples are {shown(samples)}; must be a list")
+        if status not in ("success", "not said"):
+            self._notices[f"the status of its run is {status}"] = None
         rows: dict[RunKey, Json] = {}
         for number, row in enumerate(samples, start=1):
             name, epoch = at(row, "/id"), at(row, "/epoch")

@@ -196,19 +196,42 @@ def test_runs_that_cannot_be_read_are_not_what_a_suite_begins_with(
 ) -> None:
     unread = {"id": "a", "messages": [{"role": "user", "content": [{"x": 1, "y": 2}]}]}
     empty = {"id": "b", "messages": []}
+    silent = {"id": "d", "messages": [{"role": "user", "content": "Hi."}]}
     read = {"id": "c", "messages": [{"role": "assistant", "content": "Hi."}]}
     file = tmp_path / "runs.jsonl"
     arguments = ["init", "some", f"--log={file}", f"--folder={project}", "--rubric=kind: Be kind."]
-    file.write_text("".join(json.dumps(each) + "\n" for each in (unread, empty)))
-    assert main(arguments) == 4
-    said = capsys.readouterr().err
-    assert "no case can be used. The case a (epoch 1) of " in said
-    assert "line 1: message 0 has a part without a type" in said
+    for unusable, why in (
+        ((unread, empty), "The case a (epoch 1) of "),
+        ((silent, empty), "The case d has no turn of the assistant."),
+    ):
+        file.write_text("".join(json.dumps(each) + "\n" for each in unusable))
+        assert main(arguments) == 4
+        assert f"no case can be used. {why}" in capsys.readouterr().err
     file.write_text("".join(json.dumps(each) + "\n" for each in (unread, empty, read)))
     assert main(arguments) == 0
     said = capsys.readouterr().out
     assert "The log holds 3 runs, of which 1 can be used; the suite begins with 1." in said
     assert "2 runs cannot be used. The case a (epoch 1) of " in said
+
+
+@pytest.mark.parametrize(
+    ("answers", "targets"),
+    [
+        ("", {"None"}),
+        ("score_levels: [{score: 3, label: a}, {score: 2, label: b}]", {"2", "3"}),
+        ("classes: {warm: So., cold: Not.}", {"warm", "cold"}),
+    ],
+)
+def test_rubrics_of_a_file_are_taken(
+    project: Path, log: Path, init: Init, answers: str, targets: set[str]
+) -> None:
+    """With a prompt that is shown the last answer alone, which is said."""
+    rubrics = f"- id: kind\n  instructions: Be kind.\n  {answers}"
+    write_files(project, {"our.yml": rubrics, "own.md": "{{ output }} in JSON: score, reasoning"})
+    said = init("first", "--log", log, "--rubric=our.yml", "--prompt=own.md")
+    assert "Of a run it is shown the last answer alone; all of it is {{ transcript }}." in said
+    assert (project / RUBRICS).read_text("utf-8") == rubrics
+    assert {case.rpartition(" ")[2] for case in collected(project)} == targets
 
 
 def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, init: Init) -> None:
@@ -257,6 +280,10 @@ UNUSABLE: list[tuple[list[str], str]] = [
     (["first", "--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
     (["first", "--judge=pyton:judges.py:strict"], "must be one of model:..., python:..."),
     (["first", "--judge=python:"], "must be one of model:..., python:..."),
+    (["first", "--rubric=rubrics.yml"], "rubrics.yml:1: got a mapping of keys with the keys name"),
+    (["first", "--prompt=text.eval"], "write {{ transcript }} and {{ rubric }} where they belong"),
+    (["first", "--prompt=typo.md"], "no part of a run\n    transcript is the nearest"),
+    (["first", "--prompt=own.md", "--verdict=PASS"], "a regular expression with one group"),
 ]
 
 
@@ -264,8 +291,8 @@ UNUSABLE: list[tuple[list[str], str]] = [
 def test_what_cannot_be_used_is_refused_before_anything_is_written(
     project: Path, log: Path, init: Init, arguments: list[str], message: str
 ) -> None:
-    (project / "given.csv").write_text("run\n1\n", "utf-8")
-    (project / "text.eval").write_bytes(b"not a log")
+    texts = {"given.csv": "run\n1\n", "rubrics.yml": "name: a", "text.eval": "not a log"}
+    write_files(project, {**texts, "typo.md": "{{ transcipt }}", "own.md": "{{ transcript }}"})
     (project / "cut.eval").write_bytes(b"PK\x03\x04 cut off")
     before = files(project)
     is_named = any(argument.startswith("--log") for argument in arguments)

@@ -160,6 +160,14 @@ def test_a_head_that_repeats_the_first_half_of_its_mark_is_read_once(tmp_path: P
     assert Head(path).is_inspect_log
 
 
+def test_a_run_that_did_not_end_well_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text('{"eval": {}, "status": "error", "samples": [{"id": 1, "epoch": 1}]}')
+    log = EvalLog(path)
+    assert len(log.summaries()) == 1
+    assert log.notices() == ("log.json: the status of its run is error",)
+
+
 def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
     assert "cannot be read: No such file or directory" in refusal(tmp_path / "missing.eval")
     assert "cannot be read: Is a directory" in refusal(tmp_path)
