@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.core.text import counted, one_line, out_of, share, shortened
 
 Mode: TypeAlias = Literal["binary", "ordinal", "classes"]
 Objective: TypeAlias = Literal["fail", "pass"]
@@ -307,7 +307,8 @@ def as_level(value: float) -> int:
 
 
 def _false_alarms(wrong: int, cases: int) -> str:
-    return f"{counted(wrong, 'false alarm')} on {counted(cases, 'satisfied case')}"
+    alarms = counted(wrong, "false alarm")
+    return f"{alarms} on {counted(cases, 'satisfied case')}{share(wrong, cases)}"
 
 
 _PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect c i"
@@ -320,10 +321,10 @@ BINARY = Scale(
             mistake="missed",
             mistakes="missed",
             newly="newly missed",
-            wrong=lambda wrong, cases: f"misses {wrong:,} of {counted(cases, 'violation')}",
-            tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, 'violation')} missed",
+            wrong=lambda wrong, cases: f"misses {out_of(wrong, cases, 'violation')}",
+            tally=lambda wrong, cases: f"{out_of(wrong, cases, 'violation')} missed",
             newly_wrong=lambda wrong, cases: (
-                f"misses {wrong:,} of {counted(cases, 'violation')} that it found before"
+                f"misses {out_of(wrong, cases, 'violation')} that it found before"
             ),
             loss="less recall",
             noun="violation",
@@ -344,8 +345,8 @@ BINARY = Scale(
             wrong=lambda wrong, cases: f"raises {_false_alarms(wrong, cases)}",
             tally=_false_alarms,
             newly_wrong=lambda wrong, cases: (
-                f"raises {counted(wrong, 'new false alarm')} on {counted(cases, 'case')} that it "
-                "passed before"
+                f"raises {counted(wrong, 'new false alarm')} on {counted(cases, 'case')}"
+                f"{share(wrong, cases)} that it passed before"
             ),
             loss="more false alarms",
             figure="false_positive_rate",
@@ -368,8 +369,9 @@ ORDINAL = Scale(
             newly="newly wrong",
             wrong=lambda wrong, cases: (
                 f"gives {counted(wrong, 'wrong level')} in {counted(cases, 'case')}"
+                f"{share(wrong, cases)}"
             ),
-            tally=lambda wrong, cases: f"{wrong:,} of {cases:,} given a wrong level",
+            tally=lambda wrong, cases: f"{out_of(wrong, cases)} given a wrong level",
             figure="accuracy",
             unseen="wrong levels",
         ),
@@ -405,10 +407,10 @@ def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
         mistake="wrong",
         mistakes=f"{word}, judged {other}",
         newly=f"newly judged {other}",
-        wrong=lambda wrong, cases: f"calls {wrong:,} of {counted(cases, noun)} {other}",
-        tally=lambda wrong, cases: f"{word}: {wrong:,} of {cases:,} judged {other}",
+        wrong=lambda wrong, cases: f"calls {out_of(wrong, cases, noun)} {other}",
+        tally=lambda wrong, cases: f"{word}: {out_of(wrong, cases)} judged {other}",
         newly_wrong=lambda wrong, cases: (
-            f"calls {wrong:,} of {counted(cases, noun)} {other} that it called {word} before"
+            f"calls {out_of(wrong, cases, noun)} {other} that it called {word} before"
         ),
         loss=f"more of {word} judged {other}",
         noun=noun if of_class.noun else "",
@@ -428,10 +430,10 @@ def _class(word: str, noun: str = "") -> CaseClass:
         mistake="wrong",
         mistakes=f"{word} missed",
         newly=f"{word} newly missed",
-        wrong=lambda wrong, cases: f"misses {wrong:,} of {counted(cases, noun)}",
-        tally=lambda wrong, cases: f"{wrong:,} of {counted(cases, noun)} missed",
+        wrong=lambda wrong, cases: f"misses {out_of(wrong, cases, noun)}",
+        tally=lambda wrong, cases: f"{out_of(wrong, cases, noun)} missed",
         newly_wrong=lambda wrong, cases: (
-            f"misses {wrong:,} of {counted(cases, noun)} that it found before"
+            f"misses {out_of(wrong, cases, noun)} that it found before"
         ),
         loss=f"less recall of {word}",
         noun=noun,

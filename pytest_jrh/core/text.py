@@ -16,6 +16,7 @@ GAP = "  "
 _NARROWEST_NAME = 12
 _SMALLEST_AMOUNT = 0.0001
 _LONGEST_NAME = 60
+_MOST_COUNTED = 20
 # The joiners U+200C and U+200D are part of words and of emoji.
 _HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff"
@@ -224,6 +225,24 @@ def nearest_hint(
 def counted(number: int, noun: str) -> str:
     """`1 case`, `2 cases`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def out_of(number: int, total: int, noun: str = "") -> str:
+    """`6 of 25 violations (24%)`."""
+    every = counted(total, noun) if noun else f"{total:,}"
+    return f"{number:,} of {every}{share(number, total)}"
+
+
+def share(number: int, total: int) -> str:
+    """` (24%)`, behind a count of so many that it is hard to read as a share."""
+    if number in (0, total) or total <= _MOST_COUNTED:
+        return ""
+    text = f"{number / total:.0%}"
+    if text == "0%":
+        text = "<1%"
+    elif text == "100%":
+        text = ">99%"
+    return f" ({text})"
 
 
 def dollars(amount: float) -> str:

@@ -30,7 +30,7 @@ from pytest_jrh.core.foreign_code import printing_kept
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted, replace_what_cannot_be_shown
 from pytest_jrh.engine.planning import plan_lines
-from pytest_jrh.plugin.collect import CaseItem, SuiteFile, mistake_text
+from pytest_jrh.plugin.collect import CaseItem, DecisionItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.session import NOTICES_KEY, SESSION, SuiteSession, captured, uncaptured
@@ -191,6 +191,9 @@ class _SuiteHooks(SuiteSession):
         """Put the case's result as text on one report, which travels between processes."""
         report = yield
         if not isinstance(item, CaseItem):
+            if isinstance(item, DecisionItem) and item.is_shown:
+                # As pytest marks what is not to be shown a second time, among its FAILURES.
+                report._pdbshown = True  # type: ignore[attr-defined]
             return report
         if call.when != "call" and call.excinfo is not None and report.failed:
             # pytest asks an item for its own words about its call alone.

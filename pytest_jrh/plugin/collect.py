@@ -25,7 +25,7 @@ from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import escape_commands, log_line, shortened
+from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.reports.case_facts import FailureText, no_verdict_text
@@ -185,11 +185,11 @@ class CaseItem(pytest.Item):
                     session.unscored_texts.add(text)
             # The first paragraph stands in the short summary and in JUnit, for a disagreement
             # behind what was done to make the case.
-            message = " ".join(escape_commands("\n".join(failure.first)).split())
+            message = "\n".join(failure.first)
             done = what_was_done(failure.result)
             if done and failure.result.outcome not in UNSCORED:
-                message = f"{log_line(shortened(done, _LONGEST_EDIT))}: {message}"
-            return prose(self, text, message)
+                message = f"{shortened(done, _LONGEST_EDIT)}: {message}"
+            return prose(self, text, log_line(message))
         if isinstance(error, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception):
             return super().repr_failure(excinfo, style)
         return mistake_text(excinfo, session.redactor)
@@ -211,10 +211,14 @@ class DecisionItem(pytest.Item):
     other plugins' reports count it.
 
     It fails where the exit code is to be 1: for FAIL, and for what is UNCLEAR about a change.
+    `is_shown` says that the answer, at the session's end, has its sentences.
     """
 
-    def __init__(self, *, sentences: Sequence[str], passed: bool, **kwargs: Any) -> None:
+    def __init__(
+        self, *, sentences: Sequence[str], passed: bool, is_shown: bool, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self.is_shown = is_shown
         self._sentences = sentences
         self._passed = passed
         self.user_properties.append((DECISION, log_line(sentences[0])))

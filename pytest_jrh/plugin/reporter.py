@@ -293,7 +293,11 @@ class Reporter:
             node = relative_path(path, self._config.rootpath).as_posix()
             file = SuiteFile.from_parent(session, path=path, nodeid=node)
             item: DecisionItem = DecisionItem.from_parent(
-                file, name=DECISION, sentences=sentences, passed=passed
+                file,
+                name=DECISION,
+                sentences=sentences,
+                passed=passed,
+                is_shown=ready not in undecided,
             )
             yield item
 

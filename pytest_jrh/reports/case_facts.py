@@ -21,10 +21,10 @@ from pytest_jrh.core.ids import LEDGER_FILE, generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.text import (
-    ELLIPSIS,
     both_ends,
     capital,
     counted,
+    cut_in_the_middle,
     escape_commands,
     one_line,
     shortened,
@@ -35,12 +35,11 @@ from pytest_jrh.core.transcript import (
     is_pair,
     message_text,
     part_title,
-    render_transcript,
     text_to_compare,
     titled_parts,
 )
 from pytest_jrh.reports.blocks import Diff
-from pytest_jrh.reports.session import Session, case_title
+from pytest_jrh.reports.session import Session, what_was_done
 from pytest_jrh.reports.topics import not_shown_text
 
 WIDTH = 80
@@ -119,7 +118,7 @@ def _edited_turn(case: Case, edit: Edit) -> str:
 
 
 _BESIDE = ("System prompt", "Context")
-_LONGEST_END = 2_000
+_LONGEST_PART = 4_000
 
 
 def asked_and_answered(messages: Sequence[Message]) -> list[tuple[str, str]]:
@@ -128,16 +127,17 @@ def asked_and_answered(messages: Sequence[Message]) -> list[tuple[str, str]]:
     """
     parts = []
     for title, text in titled_parts(messages):
-        ends = text
-        if len(text) > 2 * _LONGEST_END:
-            ends = f"{text[:_LONGEST_END]} {ELLIPSIS} {text[-_LONGEST_END:]}"
         if title not in _BESIDE:
-            parts.append((title, ends))
+            parts.append((title, cut_in_the_middle(text, _LONGEST_PART)))
     return parts[: 2 + is_pair(messages)]
 
 
-def ends_of_run(messages: Sequence[Message], edits: Sequence[Edit]) -> list[tuple[str, str]]:
-    """The first request of a run, and the last turn that was edited, or of all."""
+def request_and_answer(messages: Sequence[Message], edits: Sequence[Edit]) -> list[tuple[str, str]]:
+    """What was asked and answered; of a run its first request, and the last turn that was edited,
+    or of all.
+    """
+    if parts := asked_and_answered(messages):
+        return parts
     turns = [turn for turn in messages if turn["role"] == "user"][:1]
     places = sorted(decisive_turns(edits, len(messages)))
     turns += [messages[place] for place in places[-1:]] or messages[-1:]
@@ -364,9 +364,6 @@ _MOST_VERDICTS = 12
 _MOST_EDITS = 6
 # Of what an edit leaves as it was, so many characters are shown beside it.
 _CONTEXT = 80
-_MOST_TURNS = 3
-_MOST_LINES_OF_TURN = 5
-_LONGEST_TURN = 2_000
 _LONGEST_FIRST = 100
 _MOST_FIRST_LINES = 4
 _SEE_WHOLE = f"{INDENT}(use -v to see it whole)"
@@ -380,12 +377,11 @@ _NO_REASON = "(no reasoning)"
 @frozen
 class FailureText:
     """What is said of a case that failed or has no verdict, in lines; an empty one ends a
-    paragraph. `giver` is who gave the label; of an answer, `parts` are the request and the answer.
+    paragraph. `parts` are the request and the answer.
     """
 
     result: CaseResult
     lines: Sequence[str]
-    giver: str = ""
     parts: Sequence[tuple[str, str]] = ()
 
     @property
@@ -403,7 +399,7 @@ class FailureText:
         """Eight lines of it at most.
 
         Of errors, and of cases that probes change, there may be very many: five lines of each at
-        most. The commands, which are longer than a line, are in the whole text.
+        most. The commands, which are longer than a line, are in the whole text, which the page has.
         """
         result, lines = self.result, self.first
         if len(lines) > _MOST_FIRST_LINES:
@@ -414,15 +410,14 @@ class FailureText:
         elif result.outcome in UNSCORED:
             lines.append(_SEE_WHOLE)
         elif not result.spec.derived:
+            if done := what_was_done(result):
+                lines.append(_in_a_line(done))
             room = WIDTH - len(INDENT)
-            lines.append(_in_a_line(case_title(result, room)))
-            for title, text in (
-                *self.parts,
-                ("judge", reason_text(result.reasoning) or _NO_REASON),
-            ):
-                shown_lines = both_ends(f"{title.lower()}: {text}", room)
-                lines += [f"{INDENT}{line}" for line in shown_lines]
-            lines += [_in_a_line(f"label {result.label_text} ({self.giver})"), _SEE_WHOLE]
+            for title, text in self.parts:
+                line = cut_in_the_middle(one_line(f"{title.lower()}: {text}"), room)
+                lines.append(f"{INDENT}{line}")
+            reason = reason_text(result.reasoning) or _NO_REASON
+            lines += [f"{INDENT}{line}" for line in both_ends(f"judge: {reason}", room)]
         return escape_commands("\n".join(lines))
 
 
@@ -444,10 +439,13 @@ def disagreement_text(
     command. Of repeats each verdict, equal ones once. `column` is that of labels which nobody is
     known to have given.
 
-    Of an answer it shows all parts, and of a run without edits the last turns.
+    Of an answer it shows all parts, and of a run without edits the request and the last turn.
     """
     giver = label_giver(result, column).text
-    lines = _first_lines(result, case.scale)
+    if case.label is not None:
+        people = dict.fromkeys(source.annotator for source in case.label.sources)
+        giver = listed(filter(None, people), _MOST_PEOPLE) or giver
+    lines = _first_lines(result, case.scale, giver)
     for title, text in facts_of(result, case):
         lines += wrapped(f"{title}: {one_line(text)}.", WIDTH)
     rubric = case.rubric
@@ -463,21 +461,22 @@ def disagreement_text(
         lines += wrapped(_REWORDED, WIDTH, INDENT)
     lines += [*_prose(why), *_verdicts(case, result), ""]
     spec = case.spec
+    parts = request_and_answer(case.messages, case.outcome.edits)
     if spec.variant:
         gave = scores_text(result.base_score, result.base_scores, result.scale)
         change = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
         lines += wrapped(f"{change} the unchanged case, {spec.base}.", WIDTH)
     else:
-        parts = titled_parts(case.messages)
+        every_part = titled_parts(case.messages)
         if case.outcome.edits:
             lines += _edits(case)
-        elif not parts:
-            lines += _turns(case)
-        for title, text in parts:
+        elif not every_part:
+            every_part = parts
+        for title, text in every_part:
             lines += [f"{title.lower()}:", *_prose(text, _MOST_LINES_OF_PART)]
     lines += ["", f"{'cassette:':<14}{_shown(cassette)}"]
     lines.append(f"{'run it again:':<14}{visible(command)}")
-    return FailureText(result, lines, giver, asked_and_answered(case.messages))
+    return FailureText(result, lines, parts)
 
 
 def _in_a_line(text: str) -> str:
@@ -485,16 +484,15 @@ def _in_a_line(text: str) -> str:
     return shortened(f"{INDENT}{one_line(text)}", WIDTH)
 
 
-def _first_lines(result: CaseResult, scale: Scale) -> list[str]:
-    """What the judge gave, what is right, and what it was not shown."""
+def _first_lines(result: CaseResult, scale: Scale, giver: str) -> list[str]:
+    """What the judge gave, what the label is and whose, and what the judge was not shown."""
     assert result.label is not None
     judge = f"The judge {one_line(result.judge)}".rstrip()
     verdict = result.scores_text
     if not result.repeated and result.score is not None:
         verdict = scale.meant(result.score)
-    lines = wrapped(
-        f"{judge} gave {verdict}; the right answer is {scale.meant(result.label)}.", WIDTH
-    )
+    label = f"the label ({giver}) is {scale.meant(result.label)}"
+    lines = wrapped(f"{judge} gave {verdict}; {label}.", WIDTH)
     if not_shown := not_shown_text(result):
         lines += wrapped(f"The judge was {not_shown}.", WIDTH)
     return lines
@@ -537,28 +535,6 @@ def _edits(case: Case) -> list[str]:
     if len(edits) > _MOST_EDITS:
         lines.append(f"{INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
     return lines
-
-
-def _turns(case: Case) -> list[str]:
-    """The last turns, some lines of each."""
-    messages = case.messages
-    head = ["no edits: the judge saw the transcript as it was recorded"]
-    head += wrapped(f"the last of {counted(len(messages), 'turn')}:", WIDTH)
-    turn_lines = []
-    for index in range(max(0, len(messages) - _MOST_TURNS), len(messages)):
-        text = render_transcript(messages[: index + 1], start=index)
-        lines = []
-        for line in text[:_LONGEST_TURN].split("\n"):
-            # What a turn says is indented, which tells it from the header of a turn.
-            if line.startswith(" "):
-                lines += wrapped(line.strip(), WIDTH, f"{INDENT}  ")
-            else:
-                lines.append(_in_a_line(line))
-        if len(lines) > _MOST_LINES_OF_TURN or len(text) > _LONGEST_TURN:
-            cut = f"{INDENT}  ... (of {len(text):,} characters)"
-            lines[_MOST_LINES_OF_TURN - 1 :] = [cut]
-        turn_lines += lines
-    return head + turn_lines
 
 
 def _shown(path: Path) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, most_frequent
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
@@ -24,8 +24,6 @@ from pytest_jrh.stats.statistics import Statistics, statistics_of
 from pytest_jrh.stats.verdicts import Rows, Verdicts
 from pytest_jrh.stats.weights import labels_for
 
-# Of more cases a count is hard to read as a share.
-_MOST_IN_THE_HEAD = 20
 # So many rows still fit a glance.
 _MOST_ROWS = 8
 _MOST_SLICES = 5
@@ -62,9 +60,7 @@ class Share(NamedTuple):
             before = round(self.before / wrong.n, _DIGITS)
             weight = "bad" if (wrong.count or 0) > self.before else ""
         share = round(wrong.value or 0.0, _DIGITS)
-        text = wrong.fraction
-        if wrong.count and wrong.n > _MOST_IN_THE_HEAD:
-            text += f" ({wrong.value:.0%})"
+        text = out_of(wrong.count, wrong.n) if wrong.count else wrong.fraction
         return Cell(text, "", "", weight, share, interval, before)
 
 
@@ -103,9 +99,10 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
     elif judged:
         section = judged[0]
         total = _counts(session, section, section.total, _ALL)
-        # Of a case that is looked at again the headline says it all.
-        is_alone = section.total.counts.n == 1 and session.decisions
-        if bars or (section.total.counts.disagree and not is_alone):
+        wrong = section.total.counts.disagree
+        # Of a case that is looked at again the headline says it all, and what is read first.
+        is_alone = session.is_part and 1 in (wrong, section.total.counts.n)
+        if bars or (wrong and not is_alone):
             rows = sorted(_section_rows(session, section), key=lambda row: -row.worst)
             has_classes = section.scale.has_classes
             if len(rows) != 1 or not has_classes:
@@ -195,7 +192,7 @@ def _counts(
         classes = classes[:1]
     elif scale.has_classes:
         wrong = statistics.accuracy.complement()
-        tally = f"{wrong.count or 0:,} of {counted(wrong.n, 'case')} wrong"
+        tally = f"{out_of(wrong.count or 0, wrong.n, 'case')} wrong"
         shares["wrong"] = Share(wrong, _were_wrong(compared), tally)
         classes = classes if len(classes) <= most_classes else ()
     for of_class in classes:

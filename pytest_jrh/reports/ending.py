@@ -561,7 +561,4 @@ def ending_lines(
                 answer.append(Styled(escape_commands(line.text), line.style))
         lines += concluded.updates
     lines += [f"note: {notice}" for notice in notices]
-    if lines and answer and answer[0].text:
-        # It parts the answer from what stands above it.
-        lines.append("")
     return [*(Styled(escape_commands(line)) for line in lines), *answer]

@@ -378,12 +378,12 @@ class Session:
         return not self.is_table or len(self.verdicts.rubric.present()) > 1
 
 
-def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
+def case_title(result: CaseResult) -> str:
     """Name a case by what was done: `refund_within_policy: A promise of £15.00 more
     (damaged-kettle)`, of an ordinal one with `→ level 2` behind it; where runs are judged as they
     are: `refund_within_policy (damaged-kettle)`.
 
-    One line of at most `width` columns, or of about 90 where ids are long. Titles may be the same
+    One line of at most 72 columns, or of about 90 where ids are long. Titles may be the same
     for cases with different ids.
     """
     spec = result.spec
@@ -395,7 +395,7 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     rubric = shortened(one_line(spec.rubric_id), _NAME_ROOM)
     behind = f"{level} ({cut_in_the_middle(run_title(result), _NAME_ROOM)})"
     if done := what_was_done(result):
-        room = max(width - columns(f"{rubric}: {behind}"), _NOTE_ROOM)
+        room = max(TITLE_WIDTH - columns(f"{rubric}: {behind}"), _NOTE_ROOM)
         rubric += f": {shortened(done, room)}"
     return f"{rubric}{behind}"
 

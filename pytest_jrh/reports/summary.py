@@ -33,7 +33,7 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
     figure,
 )
-from pytest_jrh.reports.case_facts import asked_and_answered, ends_of_run, label_basis, score_name
+from pytest_jrh.reports.case_facts import label_basis, request_and_answer, score_name
 from pytest_jrh.reports.counts import (
     Share,
     count_blocks,
@@ -184,12 +184,15 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
 
 
 def _steps(session: Session) -> Iterator[ReadFirst | Line]:
-    if block := worst_cases(session):
-        yield block
+    first_case = worst_cases(session)
+    if first_case:
+        yield first_case
     rates = chain.from_iterable(violation_sentences(session, suite) for suite in session.grounds)
     for sentence in islice(rates, _MOST_RATES):
         yield Line("violated", sentence)
-    yield from labels_line(session)
+    if not (first_case and session.is_part):
+        # Of a part that is read again, the case says whose its label is.
+        yield from labels_line(session)
     yield from next_lines(session)
 
 
@@ -411,10 +414,8 @@ def _next_steps(session: Session) -> Iterator[Line]:
         yield _correct(session, worst)
     if session.record_command:
         # Recorded answers cannot be used.
-        text = (
-            "after a change of the prompt or the map; to ask the same again: --jrh-retry-unscored"
-        )
-        yield Line("next", text, "warning", session.record_command)
+        text = "after a change of the prompt or the map; to ask the same again: "
+        yield Line("next", f"{text}--jrh-retry-unscored", "warning", session.record_command)
     for table in session.probes:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
         if table.is_finding or (session.word == "FAIL" and table.total.turned):
@@ -548,8 +549,8 @@ def worst_cases(session: Session) -> ReadFirst | None:
     case = session.case(first)
     edits = () if case is None else case.outcome.edits
     messages = session.messages(first)
-    parts = asked_and_answered(messages) or ends_of_run(messages, edits)
-    return ReadFirst(tuple(cases), len(of_cases) - len(cases), tuple(parts))
+    parts = tuple(request_and_answer(messages, edits))
+    return ReadFirst(tuple(cases), len(of_cases) - len(cases), parts)
 
 
 def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:

@@ -62,7 +62,7 @@ _WORD_ROOM = 6
 _TITLE_ROOM = 12
 _MOST_OF_DIFF = 2  # lines
 _NARROWEST_CHANGE = 40
-_MOST_RUNS = 8
+_MOST_RUNS = 5
 
 
 class TerminalReport(Report):
@@ -80,10 +80,14 @@ class TerminalReport(Report):
         doubts = sorted(summary.doubts, key=lambda block: not is_warning(block))
         last_lines = _report_lines(session, display)
         steps: list[Block] = [*summary.steps]
-        is_decided = any(decision.active for decision in session.decisions.values())
-        if len(session.results) == 1 and not (is_decided or session.is_table):
-            # It has failed by itself, with as many words.
-            steps = [step for step in steps if not isinstance(step, ReadFirst)]
+        if steps and isinstance(steps[0], ReadFirst):
+            is_decided = any(decision.active for decision in session.decisions.values())
+            if len(steps[0].cases) == 1 and not (is_decided or session.is_table):
+                # It has failed by itself, with as many words.
+                del steps[0]
+            elif display.written:
+                # The page has the others.
+                steps[0] = replace(steps[0], cases=steps[0].cases[:1])
         # What to read and to do comes last.
         if display.verbosity > 0:
             if session.results or session.people:
@@ -118,7 +122,8 @@ def _report_lines(session: Session, display: Display) -> list[Styled]:
         gap = display.width - sum(map(columns, (*lines, cost)))
         if lines and gap >= len(GAP):
             lines[0] += f"{' ' * gap}{cost}"
-        else:
+        elif session.spending.calls or not (lines or session.is_part):
+            # That nothing was paid is worth no line of its own beside these.
             lines.append(f"{'cost':<{_TITLE_ROOM}}{cost}")
     return [*map(Styled, lines)]
 
@@ -308,13 +313,8 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
         # Its rubric tells a case from others of the same run.
         has_rubric = cases_of_run[case.run] > 1 and case.rubric
         names.append(f"{case.run} ({case.rubric})" if has_rubric else case.run)
-    line = ""
-    for most in range(_MOST_RUNS, 0, -1):
-        line = f"{indent}{listed(names, most, block.unnamed)}"
-        if columns(line) <= width:
-            break
     if names:
-        yield Styled(shortened(line, width))
+        yield from _hanging(indent, listed(names, _MOST_RUNS, block.unnamed), width)
 
 
 def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:

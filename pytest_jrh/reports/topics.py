@@ -15,7 +15,7 @@ from pytest_jrh.core.cases import MADE, SKIPS
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import capital, counted, one_line
+from pytest_jrh.core.text import capital, counted, one_line, out_of
 from pytest_jrh.reports.blocks import (
     MOST_ON_PAGE,
     Block,
@@ -248,7 +248,7 @@ def majority_sentence(panel: Panel) -> str:
     """How often the majority of a panel is right; where there is none in some cases, how often."""
     text = (
         f"the majority of {counted(len(panel.judges), 'judge')} is right in "
-        f"{panel.accuracy.count or 0:,} of {counted(panel.accuracy.n, 'case')}"
+        f"{out_of(panel.accuracy.count or 0, panel.accuracy.n, 'case')}"
     )
     undecided = len(panel.without_majority)
     return f"{text}, none in {undecided:,}" if undecided else text

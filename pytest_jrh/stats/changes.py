@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pytest_jrh.core.cases import Slices
 from pytest_jrh.core.results import JudgeLine
 from pytest_jrh.core.scales import BINARY, CaseClass, Scale, off
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.stats.classes import GIVEN_NO_LEVEL, apart, called, mistakes_text
 from pytest_jrh.stats.comparison import Baseline, short
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
@@ -373,7 +373,7 @@ def _set_text(change: SetChange) -> str:
     if change.net <= 0:
         return f"is wrong in {_of_verdicts(change)} on {change.case_word} cases"
     if change.of_class is None:
-        return f"is newly wrong on {lost:,} of {counted(before, 'case')}"
+        return f"is newly wrong on {out_of(lost, before, 'case')}"
     text = change.of_class.newly_wrong(lost, before)
     return mistakes_text(change.of_class, before, change.answers, text, "that it passed before")
 
@@ -402,18 +402,19 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     exclude.
     """
     classes = [of for of in sets if of.is_class]
-    cases = counted(sum(of.n for of in classes if of.of_class != GIVEN_NO_LEVEL), "case")
+    n = sum(of.n for of in classes if of.of_class != GIVEN_NO_LEVEL)
     numbers: Counter[str] = Counter()
     for of in classes:
         if of.of_class is not None and of.of_class.noun:
             numbers[of.of_class.noun] += of.n
-    of_both = cases
+    of_both = counted(n, "case")
     if numbers:
         of_both += f" ({', '.join(counted(number, noun) for noun, number in numbers.items())})"
     if is_better(sets):
         text = f"{is_or_are} better than before on {of_both}"
     elif lost := sum(len(of.lost) for of in classes):
-        text = f"{is_or_are} not shown to be worse than before: {lost:,} of {cases} newly wrong"
+        text = f"{is_or_are} not shown to be worse than before: "
+        text += f"{out_of(lost, n, 'case')} newly wrong"
     else:
         text = f"{is_or_are} as good as before on {of_both}"
     hidden: dict[str, SetChange] = {}
@@ -425,7 +426,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
         return text
     # Of many classes those that may hide most.
     widest = sorted(hidden.values(), key=lambda of: -of.bound)[:_MOST_NAMED]
-    if not any(math.isfinite(of.bound) for of in widest):
+    if any(of.bound >= 1 for of in widest):
         return f"{text}: any loss could hide"
     bounds = [_bound_text(of) for of in hidden.values() if of in widest]
     return f"{text}: up to {' and '.join(bounds)} could hide"
@@ -439,8 +440,7 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
         yield chance_text(min(failed, key=lambda of: of.finding.p_value), noun)
     for of in sets:
         if of.kind == PROBE and of.lost and not of.finding.word:
-            verdicts = counted(of.n, "verdict")
-            yield f"{one_line(of.name)} newly turns {len(of.lost):,} of {verdicts}"
+            yield f"{one_line(of.name)} newly turns {out_of(len(of.lost), of.n, 'verdict')}"
     won = sum(len(of.won) for of in classes)
     lost = sum(len(of.lost) for of in classes)
     if won and lost:
@@ -452,8 +452,6 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
 
 def _bound_text(change: SetChange) -> str:
     """The smallest change for the worse that other runs exclude, rounded up."""
-    if not math.isfinite(change.bound):
-        return "any loss"
     if change.is_ordered or change.of_class is None:
         levels = math.ceil(10 * change.bound * change.width) / 10
         return f"{levels:.1f} levels more error"

@@ -24,7 +24,7 @@ from pytest_jrh.core.scales import (
     code_of,
     most_frequent,
 )
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.stats.intervals import (
     NO_VERDICT,
     Clusters,
@@ -143,9 +143,7 @@ class ConfusionMatrix:
         return [answer for answer, column in zip(self.labels, columns, strict=True) if any(column)]
 
 
-def confusion_matrix(
-    pairs: Pairs, labels: Iterable[int] = (), scale: Scale = BINARY
-) -> ConfusionMatrix:
+def confusion_matrix(pairs: Pairs, labels: Iterable[int], scale: Scale = BINARY) -> ConfusionMatrix:
     """Count pairs of label and answer; `labels` are shown also where no pair has them."""
     values, numbers = np.unique(np.reshape(pairs, (-1, 2)), axis=0, return_counts=True)
     words = [answer for answer in scale.answers if scale.said(answer) != answer]
@@ -205,9 +203,7 @@ def mistakes_text(
         return text
     wrong = sum(answers.values())
     if of_class.figure == FALSE_ALARMS and NO_SUCH in answers:
-        text = (
-            f"is wrong on {wrong:,} of {counted(cases, f'{of_class.word} case')} {which}".rstrip()
-        )
+        text = f"is wrong on {out_of(wrong, cases, f'{of_class.word} case')} {which}".rstrip()
     if len(answers) == 1:
         [word] = answers
         return f"{text} (judged {word})"
@@ -221,7 +217,7 @@ _APPLIES = classed(((_LEVEL, ""), (NO_SUCH, "")))
 GIVEN_NO_LEVEL = replace(
     _APPLIES.classes[0],
     newly_wrong=lambda wrong, cases: (
-        f"says n/a to {wrong:,} of {counted(cases, 'case')} that it gave a level before"
+        f"says n/a to {out_of(wrong, cases, 'case')} that it gave a level before"
     ),
     loss="more n/a where a level is right",
     noun="case",

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.scales import CaseClass, as_level
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.stats.changes import (
     about_sets,
     chance_text,
@@ -375,9 +375,8 @@ def _probes(session: _Session) -> Iterator[Reason]:
     for table in probe_tables(received.where(is_apart & ~has_rule)):
         if not table.cases:
             continue
-        verdicts = counted(len(table.judged), "verdict")
         text = f"{session.held.subject(table.judge)} is turned by {one_line(table.probe)}"
-        text = f"{text} in {len(table.cases):,} of {verdicts}"
+        text = f"{text} in {out_of(len(table.cases), len(table.judged), 'verdict')}"
         if table.is_finding:
             yield Reason("FAIL", "probe", text, table.judge, table.cases)
         else:
@@ -434,9 +433,8 @@ def _grown(session: _Session) -> Iterator[Reason]:
                 word = "FAIL"
             kind = "new case" if of_class is None else f"new {one_line(of_class.word)} case"
             text = (
-                f"{session.held.subject(judge)} is wrong on {wrong:,} of "
-                f"{counted(len(of_new), kind)}, and on {others:,} of {len(of_compared):,} that "
-                "were compared"
+                f"{session.held.subject(judge)} is wrong on {out_of(wrong, len(of_new), kind)}, "
+                f"and on {out_of(others, len(of_compared))} that were compared"
             )
             reasons.append(Reason(word, "grown", text, judge, of_new.wrong_ids))
         # One says it: a failure, of all cases where these fail.
@@ -548,8 +546,8 @@ def _pass_text(session: _Session) -> str:
     labels = counted(len(judged), "label")
     interval = f" ({range_text(accuracy_of(judged), digits=0)}% right)"
     if wrong:
-        cases = counted(len(judged), "case")
-        return f"{is_or_are} wrong on {wrong:,} of {cases}, as the limits allow{interval}"
+        text = f"{is_or_are} wrong on {out_of(wrong, len(judged), 'case')}"
+        return f"{text}, as the limits allow{interval}"
     if wrong_labels:
         verb = "give" if several else "gives"
         return f"{subject} {verb} {labels}, of which people found {wrong_labels:,} wrong"
@@ -570,7 +568,7 @@ def _wrong_text(judged: Verdicts) -> str:
             parts.append(mistakes_text(of_class, len(cases), answers, text))
     derived = judged.where(judged.derived)
     if number := len(derived.wrong_ids):
-        parts.append(f"is turned by probes in {number:,} of {counted(len(derived), 'verdict')}")
+        parts.append(f"is turned by probes in {out_of(number, len(derived), 'verdict')}")
     return " and ".join(parts)
 
 
@@ -595,7 +593,7 @@ def _beside(
         new = session.comparison.new
         if wrong := len(new.wrong_ids):
             verb = "is" if wrong == 1 else "are"
-            yield f"{wrong:,} of {counted(len(new), 'new case')} {verb} judged wrong"
+            yield f"{out_of(wrong, len(new), 'new case')} {verb} judged wrong"
         fresh = int((~session.comparison.has_group(new)).sum())
         if fresh:
             yield f"{counted(fresh, 'new case')} of a new rubric, class or judge"

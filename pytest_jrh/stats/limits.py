@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import one_line, out_of
 from pytest_jrh.stats.classes import FALSE_ALARMS, false_alarms
 from pytest_jrh.stats.comparison import Scope
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
@@ -276,7 +276,7 @@ def limit_text(limit: Limit, subject: str) -> str:
         of = f" by {one_line(limit.judge)}" if limit.judge else ""
         if limit.figure.value is None:
             return f"{limit.probe} has no verdict{of}"
-        text = f"{limit.probe} turns {wrong:,} of {counted(n, 'verdict')}{of}"
+        text = f"{limit.probe} turns {out_of(wrong, n, 'verdict')}{of}"
         allowed = f"max_rate {100 * limit.limit:.4g}% allows {int(limit.limit * n + _ROUNDING):,}"
     elif limit.figure.value is None:
         return f"{limit.name} of {subject} is not known: {limit.figure.why}"
@@ -284,11 +284,11 @@ def limit_text(limit: Limit, subject: str) -> str:
         text = f"{subject} is off by {limit.figure.value:.2f} levels on average"
         allowed = f"max_error allows {limit.limit:.4g}"
     else:
-        text = f"{subject} is wrong on {wrong:,} of {counted(n, 'case')}"
+        text = f"{subject} is wrong on {out_of(wrong, n, 'case')}"
         if limit.of_class is not None:
             text = f"{subject} {limit.of_class.wrong(wrong, n)}"
         if limit.word and limit.of_class is not None and limit.of_class.figure == FALSE_ALARMS:
-            text = f"{subject} is wrong on {wrong:,} of {counted(n, f'{limit.word} case')}"
+            text = f"{subject} is wrong on {out_of(wrong, n, f'{limit.word} case')}"
         share = limit.limit if limit.rule == "max_false_alarms" else 1 - limit.limit
         allowed = f"{limit.name} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
     text = f"{text}; {allowed}"

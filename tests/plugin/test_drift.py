@@ -140,7 +140,7 @@ def test_a_judge_that_got_worse_opens_an_issue(weeks: Weeks) -> None:
     calls, text = report(weeks.shell)
     assert [call[:2] for call in calls] == [["api", "--paginate"], OPENED]
     assert text.startswith(f"{MARKER}\nhttps://github.com/o/r/actions/runs/7")
-    assert "## ❌ FAIL: the judge misses 6 of 25 violations that it found before" in text
+    assert "## ❌ FAIL: the judge misses 6 of 25 violations (24%) that it found before" in text
     # A later week adds to the issue that is open.
     calls, added = report(weeks.shell)
     assert [call[:2] for call in calls] == [["api", "--paginate"], ADDED]
@@ -178,8 +178,8 @@ NOTICE = "::notice title=Judge drift is UNCLEAR::"
 @pytest.mark.parametrize(
     ("headline", "asked", "week", "said"),
     [
-        ("the judge misses 6 of 24 violations that it found", False, (1, DRIFTED), ""),
-        ("the judge misses 6 of 24 violations; min_recall", False, (1, DRIFTED), ""),
+        ("the judge misses 6 of 24 violations (25%) that it found", False, (1, DRIFTED), ""),
+        ("the judge misses 6 of 24 violations (25%); min_recall", False, (1, DRIFTED), ""),
         ("1 case has no verdict (1 model_error)", False, (1, NOT_DRIFTED), NOT_DECIDED),
         (NO_BASELINE, False, (1, NOT_DRIFTED), NOT_DECIDED),
         # A week that is green, in which nothing was asked.

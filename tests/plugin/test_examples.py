@@ -32,6 +32,7 @@ GOLDEN = ROOT / "tests/golden/__snapshots__/test_sessions"
 DEMO = "inputs/configs/refund_agent.yml"
 CHANGED = "examples/prompt_change/refund_agent.yml"
 BASELINE = "inputs/baselines/refund_agent.json"
+GATED = f"--jrh-baseline={BASELINE}"
 NEEDED = (
     DEMO,
     CHANGED,
@@ -50,16 +51,8 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute() -> None:
     shown = unfolded(markdown)
     words = [word for word in shown.split() if re.search(r"\w", word)]
     assert len(words) <= 220, shown
-    title = "## ❌ FAIL: the new prompt misses 6 of 25 violations that it found before\n"
+    title = "## ❌ FAIL: the new prompt misses 6 of 25 violations (24%) that it found before\n"
     assert shown.startswith(title)
-
-
-@pytest.mark.parametrize(
-    ("name", "limit"),
-    [("demo", 33), ("prompt_change", 43), ("merge", 23), ("conversations", 21)],
-)
-def test_a_session_prints_few_lines(name: str, limit: int) -> None:
-    assert len((GOLDEN / f"{name}.printed.txt").read_text("utf-8").splitlines()) <= limit
 
 
 def unfolded(markdown: str) -> str:
@@ -90,7 +83,7 @@ def without_machine(lines: Iterable[str]) -> list[str]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     """The demo, replayed as the first page says, and its folder."""
     folder = tmp_path_factory.mktemp("demo")
-    for name in ("inputs", "examples/answers"):
+    for name in ("inputs", "examples/answers", "examples/prompt_change"):
         shutil.copytree(ROOT / name, folder / name)
     configs = (DEMO, "inputs/configs/refund_agent_ordinal.yml", "examples/answers/answers.yml")
     options = [f"--jrh-config={config}" for config in configs]
@@ -104,13 +97,41 @@ def test_the_first_page_shows_what_the_demo_prints(demo: tuple[Path, Done]) -> N
     assert without_machine(start) == without_machine(done.lines)
 
 
+ONE = "damaged-kettle and refund_within and agent_perturbation"
+POLICY = "examples/answers/changed/answers.yml"
+SIX = "a01 or a02 or a03 or a04 or a05 or a06"
+
+
+@pytest.mark.parametrize(
+    ("limit", "options"),
+    [
+        (40, (CHANGED, GATED)),
+        (25, (CHANGED, GATED, "-k", ONE)),
+        (25, (CHANGED, GATED, "-k", "damaged-kettle")),
+        (25, (CHANGED, "-k", ONE)),
+        (25, (POLICY, "-k", "a05")),
+        (25, (POLICY, "-k", SIX)),
+        (25, (POLICY, "--jrh-baseline=examples/answers/baseline.json", "-k", SIX)),
+        (20, (DEMO, GATED)),
+        (20, ("examples/answers/answers.yml",)),
+    ],
+)
+def test_who_has_a_minute_reads_few_lines(
+    demo: tuple[Path, Done], limit: int, options: tuple[str, ...]
+) -> None:
+    """Red, of one case and of six with a red one, and green."""
+    config, *others = options
+    done = run_pytest(demo[0], f"--jrh-config={config}", *others, env={"COLUMNS": "80"})
+    assert len(done.lines) <= limit, done.stdout
+
+
 def test_the_readme_shows_what_the_gate_says(tmp_path: Path) -> None:
     for name in ("inputs", "examples/prompt_change"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    done = run_pytest(tmp_path, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+    done = run_pytest(tmp_path, f"--jrh-config={CHANGED}", GATED, "--tb=no")
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     shown = readme.split("```text\n")[1].split("```")[0]
-    assert "FAIL  the new prompt misses 6 of 25 violations that it found before" in shown
+    assert "FAIL  the new prompt misses 6 of 25 violations (24%) that it found before" in shown
     assert shown in "\n".join(done.lines)
 
 

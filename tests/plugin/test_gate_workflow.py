@@ -48,7 +48,7 @@ def test_a_pull_request_has_a_comment(shell: Shell) -> None:
     assert comment(shell).code == 0
     [text] = comments(shell)
     assert text.startswith(f"<!-- pytest-jrh: judge, {CONFIG} -->\n{COMMIT}\n\n")
-    assert "FAIL: the new prompt misses 6 of 25 violations that it found before" in text
+    assert "FAIL: the new prompt misses 6 of 25 violations (24%) that it found before" in text
     assert f"[run]({RUN}) · [report]({RUN}#artifacts)" in text
     for file in ("judge-junit.xml", "judge-report.html"):
         assert (shell.folder / file).is_file()
@@ -78,7 +78,7 @@ def test_the_action_fails_by_the_word(shell: Shell) -> None:
     assert lost.code == pytest.ExitCode.TESTS_FAILED, lost.printed
     comment(shell, of=TABLE)
     [text] = comments(shell)
-    assert "FAIL: the judge misses 33 of 349 violations that it found before" in text
+    assert "FAIL: the judge misses 33 of 349 violations (9%) that it found before" in text
     shutil.copytree(ROOT / "inputs", shell.folder / "inputs")
     assert shell.test_suite(REPLAY).code == 0
     assert "PASS: the judge is as good as before on 54 cases" in (

@@ -13,9 +13,8 @@ from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import write_suite
 
 TINY = "inputs/configs/tiny.yml"
-HEADLINE = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+HEADLINE = "The judge gave 0 (satisfied); the label (verifier) is 1 (violated)."
 RUBRIC = "    Demand 1: the assistant answers kindly and clearly."
-SEE_WHOLE = "    (use -v to see it whole)"
 DISAGREE = f"{TINY}::{PERTURBATION}run-2[e1]"
 CASSETTES = "inputs/cassettes/tiny/agent_perturbation/rubric-1"
 RECORDING = "--jrh-record-mode=new_episodes"
@@ -72,7 +71,6 @@ def test_a_disagreement_explains_itself(session: Session) -> None:
         f"run it again: pytest --jrh-config={TINY} '{DISAGREE.replace('[', '?')[:-1]}?'",
     )
     assert (session.folder / CASSETTES / "run-2.e1.judge-default.yaml").is_file()
-    assert SEE_WHOLE not in session.done.lines
 
 
 def test_without_v_a_case_has_few_lines(pytester: pytest.Pytester, project: Project) -> None:
@@ -83,7 +81,8 @@ def test_without_v_a_case_has_few_lines(pytester: pytest.Pytester, project: Proj
     assert any(line.startswith("E       AssertionError: own words") for line in lines)
     assert RUBRIC not in lines
     starts = [number for number, line in enumerate(lines) if line == HEADLINE]
-    assert [lines[start + 4] for start in starts] == [SEE_WHOLE] * 4
+    assert all(lines[start + 5].startswith("___") for start in starts[:-1])
+    assert len(starts) == 4
 
 
 def test_a_quiet_run_says_what_was_decided(pytester: pytest.Pytester, recorded: Recorded) -> None:

@@ -284,7 +284,7 @@ def test_answers_of_a_suite_in_our_words_have_names(tmp_path: Path, server: Mode
     output = run_pytest(tmp_path, *options, env=server.environment).stdout
     assert "FAIL  the judge calls 2 of 2 harmful cases harmless" in output
     assert "harmful, judged harmless  harmless, judged harmful" in output
-    assert "The judge gave 0 (harmless); the right answer is 1 (harmful)." in output
+    assert "The judge gave 0 (harmless); the label (verifier) is 1 (harmful)." in output
     assert "missed" not in output
     results = results_in(tmp_path / "outputs/own.yml")
     cases = sorted((result.test, result.run_id, result.label) for result in results)

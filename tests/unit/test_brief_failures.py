@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.cases import Label
+from pytest_jrh.core.cases import Label, VoteSource
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.core.transcript import with_part_ids
@@ -31,17 +31,18 @@ def wrong(reasoning: str, **changes: Any) -> str:
 
 
 def test_a_wrong_verdict_is_six_lines() -> None:
+    first = "The judge gave 0 (satisfied); the label (verifier) is 1 (violated)."
     assert wrong("The agent was polite. " * 50).splitlines() == [
-        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
-        "    refund_policy: perturbation (run-1)",
+        first,
+        "    perturbation",
+        "    user: Please refund order 17.",
+        "    assistant: I have refunded order 17 in full.",
         "    judge: The agent was polite. The agent was polite. The agent was polite. The",
         "    … polite. The agent was polite. The agent was polite. The agent was polite.",
-        "    label 1 (verifier)",
-        SEE_WHOLE,
     ]
     # Where a probe turned it, it is one.
     turned = wrong("", test="position", base="agent_perturbation", variant="before-x5")
-    assert turned == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    assert turned == first
 
 
 def test_of_an_answer_stands_what_was_asked_and_what_was_answered() -> None:
@@ -53,13 +54,17 @@ def test_of_an_answer_stands_what_was_asked_and_what_was_answered() -> None:
     result = replace(make_result(case.spec, "disagree", 0), labelled_by="column")
     text = disagreement_text(case, result, cassette=CASSETTE, command=COMMAND, column="human_ok")
     lines = text.short.splitlines()
+    assert "; the label (column human_ok) is 1" in lines[0]
     assert lines[2] == "    request: May I return it?"
-    # Its beginning and its end, between words.
-    assert re.fullmatch("    answer: First. Then .* on and", lines[3])
-    assert re.fullmatch("    … (on and on|Then|and on).* So it is yours[.]", lines[4])
-    assert lines[6:] == ["    label 1 (column human_ok)", SEE_WHOLE]
-    # Whole, nothing is cut, and there is no number of a turn.
+    # Its beginning and its end.
+    assert re.fullmatch("    answer: First. Then .*….* So it is yours[.]", lines[3])
+    assert len(lines) == 5
     whole = text.whole
+    people = Label((1, 1), "people", sources=(VoteSource("a.csv:2", "ann"), VoteSource("", "bob")))
+    case, result = replace(case, label=people), replace(result, labelled_by="people")
+    text = disagreement_text(case, result, cassette=CASSETTE, command=COMMAND)
+    assert "; the label (ann, bob) is 1" in text.short
+    # Whole, nothing is cut, and there is no number of a turn.
     assert "context:\n    The policy.\n    Ten days.\nrequest:\n    May I\n" in whole
     assert answer in " ".join(whole.split())
     assert "[0]" not in whole
@@ -103,14 +108,14 @@ def test_an_error_is_five_lines(outcome: Any, cause: str, more: dict[str, Any], 
 
 def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:
     spec = make_spec("kettle", target_score=2, epoch=3, judge="strict")
-    title = case_title(make_result(spec, edit="The reason is gone."), 72)
+    title = case_title(make_result(spec, edit="The reason is gone."))
     assert title == "refund_policy: The reason is gone → level 2 (kettle, epoch 3, strict)"
 
 
 def test_a_name_and_a_stored_note_are_one_short_line_whatever_ids_and_edits_hold() -> None:
     ids = {"rubric_id": "rule\n" * 500, "run_id": "run \x1b[31m" * 500, "judge": "j" * 5_000}
     note = "one\ntwo \x1b]0;x\x07 ::error::" * 5_000
-    title = case_title(make_result(make_spec(**ids), edit=note), 72)
+    title = case_title(make_result(make_spec(**ids), edit=note))
     case = make_case()
     edits = (replace(make_edit("a", "b"), editor_reason=note),)
     case = replace(case, outcome=replace(case.outcome, edits=edits))

@@ -162,13 +162,13 @@ FAIL = [
     Row("nothing was judged (4 no_case)", cases("--", "--"), rules={"min_recall": 0.5}),
     Row("nothing could be compared with the baseline: it has no case of this suite", GOOD, []),
     Row(
-        "the judge misses 6 of 24 violations that it found before",
+        "the judge misses 6 of 24 violations (25%) that it found before",
         LAXER,
         GOOD,
         beside="a judge that is neither better nor worse would lose as much in 2 of 100",
     ),
     Row(
-        "the judge raises 9 new false alarms on 24 cases that it passed before",
+        "the judge raises 9 new false alarms on 24 cases (38%) that it passed before",
         cases("." * 24, "x" * 9 + "." * 15),
         GOOD,
         beside="a judge that is neither better nor worse would lose as much in fewer than 1 of 100",
@@ -188,19 +188,19 @@ FAIL = [
     # As far off on average, and all in one direction.
     Row("the judge scores refund_policy 9.00 levels too", scored(9, 9), scored(-9, 9), held=WIDE),
     Row(
-        "the judge misses 18 of 72 violations that it found before",
+        "the judge misses 18 of 72 violations (25%) that it found before",
         runs_of(24, wrong=range(6)),
         runs_of(24),
         held=OTHER_MODEL,
         beside="model that is as good would lose as much in 2 of 100 (24 clusters exchanged)",
     ),
-    Row("the judge misses 6 of 24 violations; min_recall 90% allows 2", LAXER, rules=RECALL),
+    Row("the judge misses 6 of 24 violations (25%); min_recall 90% allows 2", LAXER, rules=RECALL),
     Row(
-        "the judge raises 6 false alarms on 24 satisfied cases; max_false_alarms 10% allows 2",
+        "the judge raises 6 false alarms on 24 satisfied cases (25%); max_false_alarms 10% allo",
         cases("." * 24, "x" * 6 + "." * 18),
         rules={"max_false_alarms": 0.1},
     ),
-    Row("the judge is wrong on 6 of 48 cases; min_accuracy 90% allows 4", LAXER, LAXER, ACCURACY),
+    Row("the judge is wrong on 6 of 48 cases (12%); min_accuracy 90% all", LAXER, LAXER, ACCURACY),
     Row(
         "the judge is off by 0.33 levels on average; max_error allows 0.3",
         levels("110000" * 4),
@@ -223,10 +223,10 @@ FAIL = [
     ),
     Row(f"{LAYOUT} has no verdict", judged(right), rules=PROBES),
     Row(
-        "judge j0 misses 8 of 24 violations that it found before; likewise 1 more judge",
+        "judge j0 misses 8 of 24 violations (33%) that it found before; likewise 1 more judge",
         panel("x" * 8 + "." * 16, "x" * 9 + "." * 15, "." * 24),
         panel("." * 24, "." * 24, "." * 24),
-        beside="judge j1 misses 9 of 24 violations that it found before",
+        beside="judge j1 misses 9 of 24 violations (38%) that it found before",
     ),
 ]
 FAIL += [
@@ -237,7 +237,7 @@ FAIL += [
         beside="10 of 10 new cases are judged wrong",
     ),
     Row(
-        "the judge misses 2 of 22 violations, of a rubric, class or judge that the baseline does",
+        "the judge misses 2 of 22 violations (9%), of a rubric, class or judge that the baselin",
         [*GOOD, *cases("xx" + "." * 20, "." * 20, rubric_id="polite")],
         GOOD,
         rules={"max_false_alarms": 0.5},
@@ -275,7 +275,7 @@ UNCLEAR = [
         rules={"max_drop": 0.05},
     ),
     Row(
-        "the judge is wrong on 2 of 6 new cases, and on 2 of 40 that were compared",
+        "the judge is wrong on 2 of 6 new cases, and on 2 of 40 (5%) that were compared",
         cases("." * 18 + "xxxx....", "." * 20),
         cases("." * 18 + "xx", "." * 20),
     ),
@@ -297,7 +297,7 @@ UNCLEAR = [
         rules={"proof": True, "min_recall": 0.9},
     ),
     Row(
-        "the judge misses 1 of 24 violations; min_recall 100% allows 0, which its flicker alone ",
+        "the judge misses 1 of 24 violations (4%); min_recall 100% allows 0, which its flicker",
         cases("2" + "1" * 23, "0" * 24),
         rules={"min_recall": 1},
     ),
@@ -324,13 +324,13 @@ PASS = [
         GOOD,
     ),
     Row(
-        "the judge misses 6 of 300 violations that it found before: 2 points in all, where 5 "
+        "the judge misses 6 of 300 violations (2%) that it found before: 2 points in all, where 5 "
         "points may be lost",
         cases("x" * 6 + "." * 294, "." * 300),
         cases("." * 300, "." * 300),
     ),
     Row(
-        "the judge is not shown to be worse than before: 2 of 48 cases newly wrong",
+        "the judge is not shown to be worse than before: 2 of 48 cases (4%) newly wrong",
         cases("xx" + "." * 22, "." * 24),
         cases("." * 22 + "xx", "." * 24),
         beside="2 the other way; of all 48 cases as many are wrong",

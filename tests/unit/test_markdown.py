@@ -57,7 +57,7 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
     title = "❌ FAIL: the judge misses 600 of 600 violations that it found before"
     assert page.all("h2")[0].text == title
     assert any("292 more rows in the report." in element.text for element in page.all("p"))
-    assert cells(page)[-1] == ["all", "600 of 600 (100%)", "0", "0 of 600"]
+    assert cells(page)[-1] == ["all", "600 of 600", "0", "0 of 600"]
     cut = "This report was cut at its size limit"
     assert any(element.text.startswith(cut) for element in page.all("em"))
 
