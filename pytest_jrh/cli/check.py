@@ -189,9 +189,13 @@ def check_file(options: argparse.Namespace) -> int:
         raise InputError(f"{message}: {count}", options.table)
     readings = [*_readings(checked, options.baseline)]
     written, problems = write_reports(reports, replace(checked.session, about=readings))
-    concluded = Concluded(checked.session, checked.passed, written)
-    first = map(log_line, readings)
-    print_ending(concluded, Path.cwd(), options.verbose, first=first, notices=problems)
+    print_ending(
+        Concluded(checked.session, checked.passed, written),
+        Path.cwd(),
+        options.verbose,
+        first=map(log_line, readings),
+        notices=problems,
+    )
     return 0 if checked.passed and not problems else 1
 
 

@@ -355,8 +355,14 @@ def _votes(results: TableResults) -> Votes:
     if all(case.votes.keys() <= {""} for case in table_cases):
         return Votes()
     for case in table_cases:
-        key = (results.rubric(case), case.key.case, case.key.epoch)
-        cases.append(VotedCase(key, case.cluster or case.key.case, case.label, case.votes))
+        cases.append(
+            VotedCase(
+                (results.rubric(case), case.key.case, case.key.epoch),
+                case.cluster or case.key.case,
+                case.label,
+                case.votes,
+            )
+        )
     return Votes(cases, results.table.values.scale)
 
 

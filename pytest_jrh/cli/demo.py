@@ -64,8 +64,11 @@ def run_demo(options: Namespace) -> int:
     # Without it pytest would look for the settings of a project above.
     atomic_write(folder / "pytest.ini", "[pytest]\n")
     for config in ("answers.yml", "changed/answers.yml"):
-        baseline = f"--jrh-baseline={EXAMPLE}/baseline.json"
-        command = ["pytest", f"--jrh-config={EXAMPLE}/{config}", baseline]
+        command = [
+            "pytest",
+            f"--jrh-config={EXAMPLE}/{config}",
+            f"--jrh-baseline={EXAMPLE}/baseline.json",
+        ]
         sys.stdout.write(f"$ cd {shlex.quote(str(folder))} && {shlex.join(command)}\n")
         sys.stdout.flush()
         subprocess.run([sys.executable, "-m", *command], cwd=folder, check=False)  # noqa: S603 - without a shell

@@ -208,14 +208,18 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
             about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
         about.append(f"Its form: {source.form_name}.")
         _refuse_strangers(source, labels, str(options.labels))
-    values = {
-        **words,
-        "runs": counted(len(causes), words["one"]),
-        "count": len(causes),
-        "usable": len(causes) - len(unusable),
-        "format_keys": input_format and input_format.model_dump(exclude_none=True),
-    }
-    return FoundRuns(files, table, about, values)
+    return FoundRuns(
+        files,
+        table,
+        about,
+        {
+            **words,
+            "runs": counted(len(causes), words["one"]),
+            "count": len(causes),
+            "usable": len(causes) - len(unusable),
+            "format_keys": input_format and input_format.model_dump(exclude_none=True),
+        },
+    )
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")

@@ -262,22 +262,27 @@ def _cases(
             text = rubric.instructions
             if item.rubric_text and text == rubric.id:
                 text = item.rubric_text
-            metadata = {"digest": item.digest, "word": item.word}
-            case = Case(
-                CaseSpec("", "label", rubric.id, key.case, key.epoch),
-                replace(
-                    rubric,
-                    id=rubric.id or "the rubric",
-                    instructions=text,
-                    answers=scale or rubric.answers,
-                ),
-                AgentRun(key.case, key.epoch, messages, metadata=metadata),
-                PerturbationOutcome(messages),
-                expected=None,
-                verified=True,
-                objective="fail",
+            cases.append(
+                Case(
+                    CaseSpec("", "label", rubric.id, key.case, key.epoch),
+                    replace(
+                        rubric,
+                        id=rubric.id or "the rubric",
+                        instructions=text,
+                        answers=scale or rubric.answers,
+                    ),
+                    AgentRun(
+                        key.case,
+                        key.epoch,
+                        messages,
+                        metadata={"digest": item.digest, "word": item.word},
+                    ),
+                    PerturbationOutcome(messages),
+                    expected=None,
+                    verified=True,
+                    objective="fail",
+                )
             )
-            cases.append(case)
     return cases
 
 

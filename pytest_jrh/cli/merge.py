@@ -93,10 +93,10 @@ def merge(arguments: Namespace) -> int:
     if arguments.judge:
         update.append(f"--judge={arguments.judge}")
     update_command = shlex.join([*update, "--jrh-update-baseline", *map(str, folders)])
-    settings = EndSettings(
-        session, baseline, options.reports, update_command=lambda _: update_command
+    concluded = conclude(
+        [run],
+        EndSettings(session, baseline, options.reports, update_command=lambda _: update_command),
     )
-    concluded = conclude([run], settings)
     print_ending(concluded, folder, arguments.verbose, notices=concluded.problems)
     # Where nothing decides, a case fails by itself, as its item does in pytest.
     is_decided = concluded.session.decisions[suite.name].active

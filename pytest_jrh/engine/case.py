@@ -258,8 +258,7 @@ class CaseMaker:
                     if all(lookup.is_recorded for lookup in lookups):
                         pipeline = as_recorded
                         break
-            work = partial(make, pipeline)
-            case = await to_its_end(tape, renewing(tape, self.settings, work))
+            case = await to_its_end(tape, renewing(tape, self.settings, partial(make, pipeline)))
         return made_pair(case, ready.rubric(spec.rubric_id)) if is_of_pairs else case
 
     async def _read(self, spec: CaseSpec, ready: ReadySuite) -> AgentRun:

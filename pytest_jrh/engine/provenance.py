@@ -91,8 +91,9 @@ def suite_run(
         for index, result in enumerate(ran):
             run = (result.run_id, result.epoch)
             slices, systems = ready.slices.get(run, ()), ready.systems.get(run, ())
-            extra = replace(result.extra, slices=slices, systems=systems)
-            ran[index] = replace(result, extra=extra)
+            ran[index] = replace(
+                result, extra=replace(result.extra, slices=slices, systems=systems)
+            )
     judges = with_calls(judge_lines(ready.suite.name, ready.judges, redactor), ran)
 
     # What its figures come from; paths are relative to the folder.

@@ -343,8 +343,7 @@ class CaseRunner:
         if decision is None:
             return case
         decided = review.as_decided(case)
-        review_note = Review(decision.action, decision.note)
-        self._settings.on_case(replace(decided, review=review_note))
+        self._settings.on_case(replace(decided, review=Review(decision.action, decision.note)))
         return decided
 
     async def survey(self, specs: Sequence[CaseSpec]) -> list[Survey]:

@@ -108,8 +108,9 @@ class ReadySuite:
 
     def noting(self, notices: Iterable[str], **changes: Any) -> ReadySuite:
         """The same with more notices of the suite, and with other changes."""
-        suite = replace(self.suite, notices=(*self.suite.notices, *notices))
-        return replace(self, suite=suite, **changes)
+        return replace(
+            self, suite=replace(self.suite, notices=(*self.suite.notices, *notices)), **changes
+        )
 
     def rubric(self, rubric_id: str) -> Rubric:
         """The rubric with this id."""
@@ -127,8 +128,9 @@ class ReadySuite:
     @cached_property
     def former_cassettes(self) -> Callable[[CaseSpec], list[Path]]:
         """Where a judge may have recorded a case under another name."""
-        recorded = partial(cassettes_in, self.suite.cassette_dir)
-        return former_cassettes(self.suite.verdicts_at, self.judges, recorded)
+        return former_cassettes(
+            self.suite.verdicts_at, self.judges, partial(cassettes_in, self.suite.cassette_dir)
+        )
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
@@ -157,8 +159,9 @@ class ReadySuite:
         runs = None
         if self.source is not None:
             runs = frozenset(run.key for run in self.runs)
-        specs = {case_id(spec): spec for spec in self.specs()}
-        return SuiteCases(specs, self.judge_fingerprints, runs)
+        return SuiteCases(
+            {case_id(spec): spec for spec in self.specs()}, self.judge_fingerprints, runs
+        )
 
     @property
     def frozen_cases(self) -> RecordIndex:
@@ -212,8 +215,10 @@ class ReadySuite:
         fields = label_fields(self.suite, run.metadata)
         if not fields:
             return run
-        kept = {name: value for name, value in run.metadata.items() if name not in fields}
-        return replace(run, metadata=kept)
+        return replace(
+            run,
+            metadata={name: value for name, value in run.metadata.items() if name not in fields},
+        )
 
     def labelled_case(self, spec: CaseSpec, run: AgentRun) -> Case:
         """The run as it is, with its label as the expected answer; raises `NoVerdictCase`."""
@@ -413,12 +418,14 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
     if foreign := len(cases.foreign):
         lines = f"{counted(foreign, 'line')} without `format` and `case_id`"
         notices.append(f"{path.name}: {lines} left out: pytest-jrh did not write them.")
-    labels = {
-        entry.spec.label_key: entry.label
-        for entry in cases.entries.values()
-        if entry.spec.suite == suite.name and entry.label is not None
-    }
-    return ready.noting(notices, labels=labels)
+    return ready.noting(
+        notices,
+        labels={
+            entry.spec.label_key: entry.label
+            for entry in cases.entries.values()
+            if entry.spec.suite == suite.name and entry.label is not None
+        },
+    )
 
 
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:

@@ -232,8 +232,15 @@ class EarlyStop:
             number = list(kinds.values()).count(trouble.alike)
             are_alike = number >= FIRST_CASES and "usable" not in entry
             if (trouble.ends or are_alike) and "stop" not in entry:
-                why = {"stage": trouble.stage, "cause": trouble.cause, "advice": trouble.advice}
-                entry["stop"] = {"outcome": trouble.outcome, "kind": trouble.alike, "why": why}
+                entry["stop"] = {
+                    "outcome": trouble.outcome,
+                    "kind": trouble.alike,
+                    "why": {
+                        "stage": trouble.stage,
+                        "cause": trouble.cause,
+                        "advice": trouble.advice,
+                    },
+                }
 
     def check(self, case: str, needs: Needs) -> None:
         """Raise `Unscored` (not_asked) where of a group of stages none is asked any more; one of

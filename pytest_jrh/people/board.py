@@ -221,8 +221,9 @@ class ReviewBoard(Board):
         with self._lock:
             entry = self._entries.get(short_digest(generation_id(case.spec)))
             if entry is not None:
-                judged = {**entry.judged, case.spec.judge or "": tuple(verdicts)}
-                self._put(replace(entry, judged=judged))
+                self._put(
+                    replace(entry, judged={**entry.judged, case.spec.judge or "": tuple(verdicts)})
+                )
 
     def review(self, case: Case) -> Reviewed:
         """What people decided about this version of a case; after the end of the review, what they
@@ -297,8 +298,12 @@ class ReviewBoard(Board):
                 edited_turns.pop(index, None)
             else:
                 edited_turns[index] = TurnEdit(message_index=index, content=content)
-            in_order = tuple(turn for _, turn in sorted(edited_turns.items()))
-            return self._keep(entry, decision, action="edited", turns=in_order)
+            return self._keep(
+                entry,
+                decision,
+                action="edited",
+                turns=tuple(turn for _, turn in sorted(edited_turns.items())),
+            )
 
     def get(self, key: str) -> Reviewed:
         """The case with this key; raises `LookupError`."""
@@ -333,8 +338,7 @@ class ReviewBoard(Board):
         stored = self._store.decisions.get(entry.case_id)
         if decision.action == "edited" and not decision.has_edits:
             if stored is not None:
-                withdrawn = Withdrawn(case_id=entry.case_id, action="withdrawn")
-                self._store.append(spec, withdrawn)
+                self._store.append(spec, Withdrawn(case_id=entry.case_id, action="withdrawn"))
         elif decision != stored:
             if decision.has_edits:
                 edited = case_digest(with_edits(entry.case, decision))

@@ -110,8 +110,9 @@ class DecisionStore:
 
         Raises `OSError` as it comes.
         """
-        record = storable(decision.model_dump(mode="json", exclude_defaults=True))[0]
-        clean = self._redactor.value(record)
+        clean = self._redactor.value(
+            storable(decision.model_dump(mode="json", exclude_defaults=True))[0]
+        )
         append_line(self._paths[spec.suite, spec.test], record_line(clean))
         self._take(type(decision).model_validate(clean, strict=False))
 

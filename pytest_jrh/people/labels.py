@@ -281,8 +281,7 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
         values: Json = {**texts, "epoch": epoch, "label": label}
         rows.append(LabelRow(**values, line=line))
     table.refuse(problems)
-    unused = [name for name in table.columns if name not in columns.values()]
-    return LabelFile(rows, unused, table)
+    return LabelFile(rows, [name for name in table.columns if name not in columns.values()], table)
 
 
 def column_of(table: Table, role: str) -> str:
@@ -376,8 +375,9 @@ class Joiner:
                 if not _add_vote(votes, row, value):
                     left_out[_REPEATED] += 1
             except DamagedError as error:
-                problem = Problem(str(error), file, row.line, str(error.path[0]), error.hint)
-                joined.problems.append(problem)
+                joined.problems.append(
+                    Problem(str(error), file, row.line, str(error.path[0]), error.hint)
+                )
         for key, votes in votes_by_key.items():
             values = [(value, row) for value, row in votes.values() if value is not None]
             said = [value for value, _ in votes.values()]

@@ -203,8 +203,7 @@ def _session(
                 tolerated.add(result.case_id)
         # A worker that died took its cases with it.
         interrupted = settings.stopped or bool(decision.never_reported)
-        total = len(run.cases.specs)
-        extents[run.name] = Extent(len(run.results), total, interrupted=interrupted)
+        extents[run.name] = Extent(len(run.results), len(run.cases.specs), interrupted=interrupted)
         if decision.comparison is not None and baseline.content is not None:
             for compared_id in decision.comparison.compared.ids:
                 earlier[compared_id] = baseline.content.cases[compared_id]
@@ -252,17 +251,20 @@ def _decide(
                 if change.is_reworded:
                     of_name = f" of judge {line.judge}" if line.judge else ""
                     subjects[line.judge] = f"the new prompt{of_name}"
-    held_against = Held(
-        scope,
-        asked,
-        subjects,
-        run.left_out,
-        accepts=settings.baseline.update,
-        wrong_labels=len(wrongly_labelled(run.results, run.grounds)),
-        changed=accepted_by_change,
-        turning="of labels `labels.map` turns it" if suite.labels else "",
+    decision = decide(
+        comparison,
+        suite.gate,
+        Held(
+            scope,
+            asked,
+            subjects,
+            run.left_out,
+            accepts=settings.baseline.update,
+            wrong_labels=len(wrongly_labelled(run.results, run.grounds)),
+            changed=accepted_by_change,
+            turning="of labels `labels.map` turns it" if suite.labels else "",
+        ),
     )
-    decision = decide(comparison, suite.gate, held_against)
     is_uncompared = any(reason.kind == "uncompared" for reason in decision.reasons)
     # Verdicts that are missing are recorded first: there is one next command.
     if is_uncompared and "unrecorded" not in decision.unscored.values():
@@ -344,8 +346,7 @@ def write_suite_outputs(run: SuiteRun, session: Session, outputs: Outputs) -> No
         from pytest_jrh.reports.rand_files import write_rand_files
 
         write_rand_files(run, session, results, outputs)
-    text = ledger_text(run.judges, results, suite, session.redactor)
-    outputs.write(ledger_path(suite), text)
+    outputs.write(ledger_path(suite), ledger_text(run.judges, results, suite, session.redactor))
     outputs.records = RecordIndex({**entries, **cases.rejected})
 
 
@@ -385,8 +386,9 @@ def _write_made_cases(run: SuiteRun, outputs: Outputs) -> _MadeCases:
         new_cases = _of_tests(tests, spooled.made)
         rejected = _of_tests(tests, spooled.rejected, refused)
         if _is_written(run):
-            path = folder / REJECTED_FILE
-            rejected = _updated(path, rejected, settled, run, outputs, overwrite=True)
+            rejected = _updated(
+                folder / REJECTED_FILE, rejected, settled, run, outputs, overwrite=True
+            )
         all_rejected |= _of_tests(tests, rejected, refused).entries
         target, renew = run.suite.frozen or folder / CASES_FILE, run.suite.config.rand.renew
         index = _updated(target, new_cases, gone, run, outputs, overwrite=renew)

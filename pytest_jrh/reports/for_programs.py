@@ -106,9 +106,11 @@ class JunitReport(Report):
 
 def section_data(section: Section) -> Json:
     """The figures of one judge over all and per rubric, and `warnings`."""
-    rubrics = {level.rubric: statistics_data(level) for level in section.rubrics}
-    warnings = all_warnings(section.total, section.rubrics)
-    return {"overall": statistics_data(section.total), "rubrics": rubrics, "warnings": warnings}
+    return {
+        "overall": statistics_data(section.total),
+        "rubrics": {level.rubric: statistics_data(level) for level in section.rubrics},
+        "warnings": all_warnings(section.total, section.rubrics),
+    }
 
 
 def statistics_data(statistics: Statistics) -> Json:
@@ -247,8 +249,11 @@ def _scale_data(statistics: Statistics, scale: Scale) -> Json:
 
 def bounds_data(estimate: Estimate) -> Json:
     """The 95% interval of a figure."""
-    bounds = fields_of(estimate, "lower", "upper")
-    return {**bounds, "level": LEVEL, "reason": estimate.interval_reason}
+    return {
+        **fields_of(estimate, "lower", "upper"),
+        "level": LEVEL,
+        "reason": estimate.interval_reason,
+    }
 
 
 def _figure(estimate: Estimate) -> Json:

@@ -169,8 +169,9 @@ class HtmlReport(Report):
             for name, made_ids in blocks.items():
                 bodies = {}
                 for made_id in made_ids:
-                    clean = session.redactor.value(cases.body(made_id))
-                    bodies[short_digest(made_id)] = printable(clean)
+                    bodies[short_digest(made_id)] = printable(
+                        session.redactor.value(cases.body(made_id))
+                    )
                 block = _data(name, bodies)
                 if len(block) > room:
                     for key, body in bodies.items():
@@ -550,8 +551,7 @@ def _block(block: Fields, text_kind: str) -> Json:
         return _part("call", str(block.get("name", "")), str(block.get("arguments", "")))
     image = IMAGE_DATA.match(str(block.get("image", ""))) if kind == "image" else None
     if image is not None:
-        part = _part("image", f"image/{image[1]}", "not shown here")
-        return {**part, "address": image.string}
+        return {**_part("image", f"image/{image[1]}", "not shown here"), "address": image.string}
     words = block_text(block).partition("\n")[2]
     return _part("media", f"{kind or 'unknown'} block", words or "not shown here")
 

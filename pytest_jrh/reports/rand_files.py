@@ -84,8 +84,9 @@ def judge_report(suite: Suite, name: str, session: Session) -> Json:
     metrics = {}
     for test in suite.tests:
         if test.evaluate and (suite.config.rand.tests or not test.kind.derived):
-            of_test = verdicts.where(verdicts.test.equals(test.name))
-            metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
+            metrics[test.name] = _test_report(
+                suite.config.rand.metric, verdicts.where(verdicts.test.equals(test.name))
+            )
     reworded: dict[str, list[str]] = {}
     for result in session.results_in(verdicts):
         if result.extra.reworded and not (result.is_accepted or result.spec.derived):
@@ -242,8 +243,9 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
                     unwritten.append(f"{next(iter(files))}: {cause(error)}")
         for result in of_case:
             rubric = suite.rubric_by_id.get(spec.rubric_id) if result.extra.reworded else None
-            of_result = clean(result_row(result, row, rubric))
-            rows.setdefault((spec.test, result.judge), []).append(of_result)
+            rows.setdefault((spec.test, result.judge), []).append(
+                clean(result_row(result, row, rubric))
+            )
     for table in tables or [UNNAMED_BASE]:
         path = suite.results_dir / f"synthetic_{table}.csv"
         outputs.write(path, table_bytes(SYNTHETIC_COLUMNS, synthetic.get(table, ())))
@@ -252,8 +254,7 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
         if test.evaluate:
             for judge, name in names.items():
                 path = suite.results_dir / f"{test.name}_results_{name}.csv"
-                of_table = rows.get((test.name, judge), ())
-                outputs.write(path, table_bytes(RESULT_COLUMNS, of_table))
+                outputs.write(path, table_bytes(RESULT_COLUMNS, rows.get((test.name, judge), ())))
     if unwritten:
         outputs.problem(
             f"{counted(len(unwritten), 'debug bundle')} could not be written, the first of them "

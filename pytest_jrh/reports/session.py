@@ -211,8 +211,9 @@ class Session:
         """The results in columns, of which all figures are."""
         if self.columns is not None:
             return self.columns
-        scales = {key: rubric.scale for key, rubric in self.rubrics.items()}
-        return Verdicts.of(self.results, scales)
+        return Verdicts.of(
+            self.results, {key: rubric.scale for key, rubric in self.rubrics.items()}
+        )
 
     def results_in(self, verdicts: Verdicts) -> list[CaseResult]:
         """The results of some rows."""

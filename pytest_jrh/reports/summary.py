@@ -219,13 +219,17 @@ def _probability_table(session: Session) -> Iterator[Table]:
     rows = []
     for (suite, judge), of_judge in session.probabilities.items():
         threshold = of_judge.threshold
-        cells = (
-            figure(of_judge.missed),
-            Cell(figures.NONE if threshold is None else f"{threshold:.4g}"),
-            Cell(figures.decimal(of_judge.brier.value)),
-            figure(of_judge.alone),
+        rows.append(
+            Row(
+                one_line(judge or suite),
+                (
+                    figure(of_judge.missed),
+                    Cell(figures.NONE if threshold is None else f"{threshold:.4g}"),
+                    Cell(figures.decimal(of_judge.brier.value)),
+                    figure(of_judge.alone),
+                ),
+            )
         )
-        rows.append(Row(one_line(judge or suite), cells))
     if rows:
         yield Table(
             "judge",

@@ -160,8 +160,12 @@ def _fitted_doubts(doubts: Sequence[Block], width: int, room: int) -> list[Style
     lines = []
     for sentence in sentences:
         mark = "! " if is_warning(sentence) else GAP
-        line = shortened(f"{mark}{one_line(sentence.text)}", width)
-        lines.append(Styled(line, _STYLES.get(sentence.weight, "")))
+        lines.append(
+            Styled(
+                shortened(f"{mark}{one_line(sentence.text)}", width),
+                _STYLES.get(sentence.weight, ""),
+            )
+        )
     warnings = sum(map(is_warning, sentences))
     first_doubt = list(block_lines(sentences[:1], width))
     if warnings and len(first_doubt) <= room - warnings + 1:

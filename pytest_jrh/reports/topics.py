@@ -116,8 +116,9 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
     is_news = decision.active and not decision.accepted
 
     def cases(title: str, case_ids: Iterable[str], weight: Weight) -> list[Cases]:
-        of_list = {case_id: remarks.get(case_id, "") for case_id in case_ids}
-        return case_list(session, title, of_list, weight)
+        return case_list(
+            session, title, {case_id: remarks.get(case_id, "") for case_id in case_ids}, weight
+        )
 
     read_first = [
         *cases("regressions", decision.regressions, "bad"),
@@ -292,8 +293,7 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
 
 
 def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) -> list[Cases]:
-    remarks = {result.case_id: "" for result in results}
-    return case_list(session, title, remarks, "warning")
+    return case_list(session, title, {result.case_id: "" for result in results}, "warning")
 
 
 def review_blocks(session: Session) -> Iterator[Block]:
@@ -353,18 +353,19 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
                 right_by_luck += result.outcome == "agree" and not is_whole
             if shown.read:
                 cut_by_server.append(result.case_id)
-        count = ShownCount(
-            name,
-            turns,
-            not_shown,
-            unknown,
-            cases,
-            missed,
-            missed_unseen,
-            right_by_luck,
-            cut_by_server=cut_by_server,
+        counts.append(
+            ShownCount(
+                name,
+                turns,
+                not_shown,
+                unknown,
+                cases,
+                missed,
+                missed_unseen,
+                right_by_luck,
+                cut_by_server=cut_by_server,
+            )
         )
-        counts.append(count)
     return counts
 
 
@@ -409,8 +410,12 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
 
 
 def _unseen_cases(session: Session, title: str, case_ids: Iterable[str]) -> list[Cases]:
-    remarks = {case_id: not_shown_text(session.result(case_id)) for case_id in case_ids}
-    return case_list(session, title, remarks, "warning")
+    return case_list(
+        session,
+        title,
+        {case_id: not_shown_text(session.result(case_id)) for case_id in case_ids},
+        "warning",
+    )
 
 
 def _missed(result: CaseResult) -> str:

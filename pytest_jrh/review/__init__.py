@@ -52,9 +52,8 @@ if TYPE_CHECKING:
 
 def _shell(*scripts: str, **served: object) -> tuple[str, str]:
     """The page without a case, and its policy: what it shows comes when it asks."""
-    values = {"word": "", "headline": "pytest-jrh", "served": served}
     html, policy = page_html(
-        values,
+        {"word": "", "headline": "pytest-jrh", "served": served},
         scripts=[FOLDER / name for name in ("served.js", *scripts)],
         styles=[FOLDER / "served.css"],
         more_policy="connect-src 'self'; img-src data:; ",
@@ -73,8 +72,14 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
     scale, labels = case.scale, []
     keys = iter(_KEYS)
     if scale.orders:
-        words = ("A is better", "B is better", "neither is better")
-        return [*zip(scale.answers, "abt", words, strict=True)]
+        return [
+            *zip(
+                scale.answers,
+                "abt",
+                ("A is better", "B is better", "neither is better"),
+                strict=True,
+            )
+        ]
     for score in scale.answers:
         said, word = scale.said(score), scale.words[score]
         key = str(said) if said in range(10) else ""
@@ -206,8 +211,9 @@ def bare_body(assigned: Assigned, votes: Iterable[LabelRow] = ()) -> Json:
     case = assigned.entry.case
     voices = []
     for vote in votes:
-        voice = Voice(vote.annotator, as_text(vote.label), vote.note, by="", wrong=False)
-        voices.append(voice._asdict())
+        voices.append(
+            Voice(vote.annotator, as_text(vote.label), vote.note, by="", wrong=False)._asdict()
+        )
     return {
         "turns": bare_turns(case.messages),
         "voices": voices,
@@ -286,14 +292,15 @@ class Deciding:
         """The present version, and what is new since an earlier one."""
         version, changed = self.board.changes(since)
         cases = self._cases(changed)
-        news = {
-            "fix": self._to_fix,
-            "all": since < 0,
-            "rows": [*map(cases.row, cases.reviewed)],
-            "rubrics": cases.rubrics(),
-            "progress": asdict(self.board.progress()),
-        }
-        return version, printable(news)
+        return version, printable(
+            {
+                "fix": self._to_fix,
+                "all": since < 0,
+                "rows": [*map(cases.row, cases.reviewed)],
+                "rubrics": cases.rubrics(),
+                "progress": asdict(self.board.progress()),
+            }
+        )
 
     def _changed(self, change: Callable[..., Reviewed], **values: Any) -> object:
         """Let the board change a decision; gives the case's entry in the list."""
@@ -440,8 +447,9 @@ class Labelling:
 
     def news(self, _since: int) -> tuple[int, Json]:
         """The present version, and how far it is: what is new of cases each reviewer asks for."""
-        news = {"progress": asdict(self.board.progress()), **self.board.opening()}
-        return self.board.version, printable(news)
+        return self.board.version, printable(
+            {"progress": asdict(self.board.progress()), **self.board.opening()}
+        )
 
     def _enter(self, name: str) -> object:
         key, kept_name = self.board.enter(name)

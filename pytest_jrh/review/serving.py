@@ -102,16 +102,17 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     closed = threading.Event()
     html, policy = page.shell()
     app = Guard(_app(page, html, closed), token=token, port=free_port, policy=policy)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        timeout_graceful_shutdown=_SECONDS_TO_END,
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=_SECONDS_TO_END,
+        )
     )
-    server = uvicorn.Server(config)
     # Connections wait in the listening socket until the thread takes them, so there is nothing to
     # wait for here.
     thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
@@ -258,8 +259,10 @@ def reply(
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     except InputError as error:
-        problems = [*map(asdict, error.problems)]
-        return HTTPStatus.CONFLICT, {"error": str(error), "problems": problems}
+        return HTTPStatus.CONFLICT, {
+            "error": str(error),
+            "problems": [*map(asdict, error.problems)],
+        }
     except DamagedError as error:
         reason, status = str(error), HTTPStatus.UNPROCESSABLE_ENTITY
     except LookupError:

@@ -236,8 +236,9 @@ def parsed(text: str, name: str) -> Baseline:
             judges.append(case)
             continue
         if case.case_id in cases:
-            message = f"duplicate case {json.dumps(case.case_id)}"
-            raise InputError(message, name, number, hint="keep one of them")
+            raise InputError(
+                f"duplicate case {json.dumps(case.case_id)}", name, number, hint="keep one of them"
+            )
         cases[case.case_id] = case
     return Baseline(cases, tuple(judges))
 

@@ -108,9 +108,12 @@ def read_jsonl(path: Path) -> RecordIndex:
             continue
         if record.case_id in entries:
             first = entries[record.case_id].place.number
-            message = f"duplicate case_id {record.case_id!r}, first on line {first}"
-            hint = "Keep one of the two lines."
-            raise InputError(message, str(path), line.number, hint=hint)
+            raise InputError(
+                f"duplicate case_id {record.case_id!r}, first on line {first}",
+                str(path),
+                line.number,
+                hint="Keep one of the two lines.",
+            )
         entries[record.case_id] = RecordEntry.of(record, line)
     return RecordIndex(entries, tuple(foreign))
 
@@ -240,9 +243,13 @@ def case_of(
         return None
     case = _taken(entry.case(), rubric, spec.judge, rewording=rewording)
     if case is None:
-        message = f"the case was made for other instructions than rubric {rubric.id!r} has now"
-        hint = f"Make it again from the log, or restore the rubric ({rubric.file}:{rubric.line})."
-        raise InputError(message, str(entry.place.path), entry.place.number, hint=hint)
+        raise InputError(
+            f"the case was made for other instructions than rubric {rubric.id!r} has now",
+            str(entry.place.path),
+            entry.place.number,
+            hint="Make it again from the log, or restore the rubric "
+            f"({rubric.file}:{rubric.line}).",
+        )
     return case
 
 
@@ -321,8 +328,9 @@ def refuse_misfit(suite: Suite, entries: Iterable[RecordEntry]) -> None:
         if spec.suite != suite.name or test is None or spec.rubric_id in suite.untargeted:
             continue
         if mistake := _mistake(suite, entry, test):
-            message = f"this case cannot be used: {mistake}"
-            raise InputError(message, str(entry.place.path), entry.place.number)
+            raise InputError(
+                f"this case cannot be used: {mistake}", str(entry.place.path), entry.place.number
+            )
 
 
 def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> list[str]:
@@ -428,11 +436,10 @@ def earlier_results(
             left_out += 1
     if not left_out:
         return results, []
-    note = (
+    return results, [
         f"{counted(left_out, 'result')} of earlier sessions left out of {path.name}: the case, the "
         "judge, or how often it judges has changed."
-    )
-    return results, [note]
+    ]
 
 
 def _is_same(suite: Suite, result: CaseResult, made: Case | None) -> bool:
@@ -496,8 +503,9 @@ class Outputs:
 
     def write_json(self, path: Path, value: Any) -> None:
         """Write a value as JSON, without secrets."""
-        clean = self.redactor.value(json_value(value))
-        text = json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(
+            self.redactor.value(json_value(value)), indent=2, ensure_ascii=False, allow_nan=False
+        )
         self.write(path, text + "\n")
 
 

@@ -175,8 +175,7 @@ class Record(_RecordPart):
         )
         generated = _generated_metadata(case)
         metadata = {key: value for key, value in self.metadata.items() if key not in generated}
-        run = replace(case.run, metadata=metadata | self.shadowed_metadata)
-        return replace(case, run=run)
+        return replace(case, run=replace(case.run, metadata=metadata | self.shadowed_metadata))
 
 
 _SHORT = 16
