@@ -298,8 +298,9 @@ class _Making:
         if len(calls) > 1:
             del calls[act.number]
             after = ({**before[0], "tool_calls": calls}, *before[1:-1])
-        reason = f"the call of {act.name} is left out"
-        self.work.splice(step, before, after, acts_text, reason=reason)
+        self.work.splice(
+            step, before, after, acts_text, reason=f"the call of {act.name} is left out"
+        )
 
     async def _change(self, step: PlanStep, act: Act, follows: str) -> bool:
         """Have the editor write the arguments and the result of a call anew; False where an edit

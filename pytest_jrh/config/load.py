@@ -76,8 +76,16 @@ def looks_like_suite(path: Path) -> bool:
 def fit(document: Document) -> tuple[Config, Converted]:
     """Return the config, and how it was converted; raises InputError with all that does not fit."""
     if not isinstance(document.data, dict):
-        message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
-        raise InputError([*document.problems, Problem(message, document.file, 1)])
+        raise InputError(
+            [
+                *document.problems,
+                Problem(
+                    f"got {shown(document.data)}; must be a mapping with the section `suite`",
+                    document.file,
+                    1,
+                ),
+            ]
+        )
     converted = convert(_as_written(document))
     config = None
     try:
@@ -320,9 +328,11 @@ def _frozen_file(
     else:
         names = [f"{folder}/{CASES_FILE}" for folder in dict.fromkeys(folders)]
     if len(names) > 1:
-        message = f"the tests keep their cases in different files ({listed(names)})"
-        hint = f"set {converted.name(('output', 'dir'))}, or give the path of the file"
-        places.mistakes.add(key, message, hint)
+        places.mistakes.add(
+            key,
+            f"the tests keep their cases in different files ({listed(names)})",
+            f"set {converted.name(('output', 'dir'))}, or give the path of the file",
+        )
         return None
     return places.file(key, "".join(names) or None, "the frozen suite")
 
@@ -489,14 +499,18 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
         if section.rubric_id is not None:
             yield from _check_id(key, section.rubric_id, ids, "suite's rubrics")
         elif section.source != "path" and len(ids) > 1:
-            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
-            yield Mistake(key, message)
+            yield Mistake(
+                key, f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+            )
 
 
 def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -> Iterator[Mistake]:
     if choices and rubric_id not in choices:
-        message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
-        yield Mistake(key, message, nearest_hint(rubric_id, choices, "id"))
+        yield Mistake(
+            key,
+            f"got {shown(rubric_id)}; the {noun} are {listed(choices)}",
+            nearest_hint(rubric_id, choices, "id"),
+        )
 
 
 def _notices(

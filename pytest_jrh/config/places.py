@@ -143,8 +143,9 @@ class Places:
                 logs |= dict.fromkeys(paths)
                 if not paths:
                     looked = "; ".join(printable(str(base), 300) for base in self.bases)
-                    message = f"the glob {shown(relative)} matches nothing in {looked}"
-                    self.mistakes.add(place, message)
+                    self.mistakes.add(
+                        place, f"the glob {shown(relative)} matches nothing in {looked}"
+                    )
             else:
                 self._miss(relative, place, "the log")
         return tuple(logs)

@@ -103,8 +103,9 @@ def preprocessor_named(name: str) -> Preprocessor:
     hint = f"built in: {listed(BUILT_IN)}"
     if module_name in ("", _RANDS_MODULE):
         if attribute not in BUILT_IN:
-            message = f"unknown built-in preprocessor {printable(path)!r}"
-            raise InputError(message, key=_KEY, hint=hint)
+            raise InputError(
+                f"unknown built-in preprocessor {printable(path)!r}", key=_KEY, hint=hint
+            )
         return BUILT_IN[attribute]
     failure = f"the preprocessor {printable(path)!r} cannot be imported"
     with loading(failure, _KEY, f"{_IMPORT_PATH}; {hint}"):

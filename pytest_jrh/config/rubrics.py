@@ -63,8 +63,11 @@ def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Probl
             continue
         if rubric.id in rubrics:
             lines = f"in lines {rubrics[rubric.id].line} and {rubric.line}"
-            hint = "ids must be unique: they name cases and recordings"
-            mistakes.add((*place, "id"), f"duplicate id {shown(rubric.id)}, {lines}", hint)
+            mistakes.add(
+                (*place, "id"),
+                f"duplicate id {shown(rubric.id)}, {lines}",
+                "ids must be unique: they name cases and recordings",
+            )
         rubrics.setdefault(rubric.id, rubric)
     return list(rubrics.values()), [*document.problems, *document.problems_of(mistakes)]
 
@@ -185,18 +188,22 @@ def _rubric(
     levels = _levels(section, (*path, "score_levels"), mistakes)
     if section.classes and levels:
         message = "the rubric has both score_levels and classes"
-        hint = "keep score_levels where the answers have an order"
-        mistakes.add((*path, "classes"), message, hint)
+        mistakes.add(
+            (*path, "classes"), message, "keep score_levels where the answers have an order"
+        )
     known = {CANNOT_TELL, *NO_SUCH_WORDS}
     for name in section.classes:
         # No other answer may have it, and a line of a file has to hold it.
         word = as_word(name)
         if word in known or name != as_seen(name) or BETWEEN in name:
-            expected = (
-                f"a name in one line, without {BETWEEN}, that no other answer has, in whatever "
-                f"case: not n/a (that is not_applicable: TEXT), nor {CANNOT_TELL}"
+            mistakes.add(
+                (*path, "classes", name),
+                received(
+                    name,
+                    f"a name in one line, without {BETWEEN}, that no other answer has, in whatever "
+                    f"case: not n/a (that is not_applicable: TEXT), nor {CANNOT_TELL}",
+                ),
             )
-            mistakes.add((*path, "classes", name), received(name, expected))
         known.add(word)
     if len(mistakes) > before or instructions is None:
         return None
@@ -224,6 +231,7 @@ def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[Sc
     levels = sorted(section.score_levels, key=lambda level: level.score)
     scores = [level.score for level in levels]
     if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
-        message = f"the scores are {listed(map(str, scores), 8)}; must be each once, without gaps"
-        mistakes.add(path, message)
+        mistakes.add(
+            path, f"the scores are {listed(map(str, scores), 8)}; must be each once, without gaps"
+        )
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

@@ -109,8 +109,9 @@ def lines_of(path: Path, *, hint: str | None = None) -> Iterator[FileLine]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        message = f"this file cannot be read: {error.strerror}"
-        raise InputError(message, str(path), hint=hint) from error
+        raise InputError(
+            f"this file cannot be read: {error.strerror}", str(path), hint=hint
+        ) from error
 
 
 class LineFile:

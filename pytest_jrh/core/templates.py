@@ -67,8 +67,7 @@ class Template:
         except Exception as error:
             # Whatever a template's own expressions raise is a mistake in the template.
             cause = str(error) or f"an expression failed with {type(error).__name__}"
-            message = f"the template does not render: {cause}"
-            raise InputError(message, file=self.origin) from error
+            raise InputError(f"the template does not render: {cause}", file=self.origin) from error
 
 
 def parse_template(
@@ -86,12 +85,17 @@ def parse_template(
     if missing:
         name = missing[0].partition("|")[0]
         placeholder = f"{{{name}}}" if style == "braces" else f"{{{{ {name} }}}}"
-        hint = f"write {placeholder} where it belongs"
         message = (
             f"the template does not use the required {_listed(missing).replace('|', ' or ')}; "
             f"it uses {_listed(used)}"
         )
-        problems.append(Problem(f"{message}; available: {_listed(allowed)}", origin, hint=hint))
+        problems.append(
+            Problem(
+                f"{message}; available: {_listed(allowed)}",
+                origin,
+                hint=f"write {placeholder} where it belongs",
+            )
+        )
     if problems:
         raise InputError(problems)
     tags = frozenset(tag.lower() for tag in _CLOSING_TAG.findall(source))
@@ -145,8 +149,11 @@ def _check_braces(source: str, origin: str, allowed: Collection[str]) -> _Used:
             used.add(name)
         elif name:
             line = 1 + source.count("\n", 0, offset)
-            hint = f"write {{{text}}} for the text itself"
-            problems.append(_unknown(text, text[1:-1], allowed, origin, line, hint))
+            problems.append(
+                _unknown(
+                    text, text[1:-1], allowed, origin, line, f"write {{{text}}} for the text itself"
+                )
+            )
     return used, problems
 
 
@@ -161,8 +168,9 @@ def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> _Used:
         tree = _environment().parse(source)
         variables = meta.find_undeclared_variables(tree)
     except TemplateSyntaxError as error:
-        message = f"not a jinja template: {error.message}"
-        raise InputError(message, file=origin, line=error.lineno) from error
+        raise InputError(
+            f"not a jinja template: {error.message}", file=origin, line=error.lineno
+        ) from error
     lines: dict[str, int] = {}
     for used in tree.find_all(nodes.Name):
         lines.setdefault(used.name, used.lineno)

@@ -151,8 +151,12 @@ class TogetherPrompt(PromptJudge):
         problem = "it is missing."
         if entry is not None:
             problem = explain(entry, rubric.id, cut_off=False)
-        cause = f"{self.label} gave no usable verdict on {shown(rubric.id)}: {problem}"
-        raise _alone(no_verdict("invalid_response", cause))
+        raise _alone(
+            no_verdict(
+                "invalid_response",
+                f"{self.label} gave no usable verdict on {shown(rubric.id)}: {problem}",
+            )
+        )
 
 
 @frozen
@@ -196,8 +200,9 @@ class TogetherPython(PythonJudge):
         for rubric_id, verdict in value.items():
             if rubric_id not in ids:
                 hint = nearest_hint(str(rubric_id), ids, "id") or f"must be one of {listed(ids)}"
-                problem = f"gave a verdict on {shown(rubric_id)}, which is no rubric; {hint}"
-                raise scoring.invalid(problem)
+                raise scoring.invalid(
+                    f"gave a verdict on {shown(rubric_id)}, which is no rubric; {hint}"
+                )
             said, reasoning = code_answer(verdict)
             if type(said) not in _PLAIN:
                 said = value_text(said)

@@ -371,8 +371,9 @@ def permanent_failure(status: int | None, words: str) -> Failure | None:
     says_no_credit = _NO_CREDIT.search(words) is not None and not _PASSES.search(words)
     says_no_credit |= _DAILY.search(words) is not None
     if status == _PAYMENT or (status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and says_no_credit):
-        cause = "the account's quota or credit is exhausted"
-        return Failure(cause, ends=True, advice=_CREDIT_ADVICE)
+        return Failure(
+            "the account's quota or credit is exhausted", ends=True, advice=_CREDIT_ADVICE
+        )
     if status == _UNAUTHORIZED or (status == _BAD_REQUEST and _BAD_KEY.search(words)):
         return Failure("the provider rejected the API key", ends=True, advice=KEY_ADVICE)
     if status == _FORBIDDEN:
@@ -430,12 +431,15 @@ def failure_of(
         )
     if not isinstance(error, OpenAIError):
         # Not one of its documented exceptions.
-        raised = f"litellm raised {redact(error_text(error))}"
-        return Failure(shortened(raised, _LONGEST_WORDS), advice=_INSIDE_ADVICE)
+        return Failure(
+            shortened(f"litellm raised {redact(error_text(error))}", _LONGEST_WORDS),
+            advice=_INSIDE_ADVICE,
+        )
     status = http_status(error)
     if not sent and (missing := missing_keys(request.stage.model)):
-        unset = f"no API key ({' or '.join(missing)} is not set)"
-        return Failure(unset, keyless=True, advice=KEY_ADVICE)
+        return Failure(
+            f"no API key ({' or '.join(missing)} is not set)", keyless=True, advice=KEY_ADVICE
+        )
     if permanent := permanent_failure(status, message):
         answered = "" if status is None else f" (HTTP {status})"
         return replace(permanent, cause=f"{permanent.cause}{answered}: {words}")
@@ -446,8 +450,11 @@ def failure_of(
                 message = failed.response.text
             wait = asked_wait(failed.response.headers, message)
         if wait is not None and wait > LONGEST_WAIT and _is_retried(status):
-            cause = f"HTTP {status}, which asks to wait {timedelta(seconds=round(wait))}: {words}"
-            return Failure(cause, ends=True, advice=_LATER_ADVICE)
+            return Failure(
+                f"HTTP {status}, which asks to wait {timedelta(seconds=round(wait))}: {words}",
+                ends=True,
+                advice=_LATER_ADVICE,
+            )
         return Failure(
             f"HTTP {status}: {words}",
             retry=_is_retried(status),

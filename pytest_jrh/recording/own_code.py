@@ -116,8 +116,9 @@ class TapedCalls:
                 if entry is not None:
                     changes = "\n".join(changed_parts(entry.asked, code.asked))
                     why = "which is that of another judge or case."
-                cause = f"{code.who} answers from its recorded verdict, {why}"
-                raise tape.missing(JUDGE.name, cause, changes)
+                raise tape.missing(
+                    JUDGE.name, f"{code.who} answers from its recorded verdict, {why}", changes
+                )
             return await self._sent(code, run, live=live)
 
     def _replayed(self, code: OwnCode, answer: str) -> Verdict:
@@ -333,9 +334,11 @@ class _Run:
             raise error
         if isinstance(error, KeyboardInterrupt):
             raise SessionEnd(error) from error
-        cause = f"{self.code.who} raised {error_text(error)}"
         raise no_verdict(
-            "model_error", cause, advice_on_keys(error) or FIX_AND_RUN, error
+            "model_error",
+            f"{self.code.who} raised {error_text(error)}",
+            advice_on_keys(error) or FIX_AND_RUN,
+            error,
         ) from error
 
     async def _counted(self, work: Coroutine[Any, Any, Any]) -> Any:

@@ -190,8 +190,11 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
             causes.append(cause)
         yield run, messages, cause
     if len(causes) == len(runs):
-        hint = "which forms of runs are read stands in docs/logs.md"
-        raise InputError(f"no case can be used. {causes[0]}", str(log), hint=hint)
+        raise InputError(
+            f"no case can be used. {causes[0]}",
+            str(log),
+            hint="which forms of runs are read stands in docs/logs.md",
+        )
 
 
 def table_in(
@@ -411,9 +414,11 @@ class Joined(Source):
                 summary = replace(summary, run_id=ids[number, run_id], cluster=cluster)  # noqa: PLW2901
             if summary.key in rows:
                 name = printable(summary.run_id)
-                message = f"has a case that would be called {name}, as another is"
-                hint = "rename the file, or the case"
-                raise InputError(message, str(self._files[number]), hint=hint)
+                raise InputError(
+                    f"has a case that would be called {name}, as another is",
+                    str(self._files[number]),
+                    hint="rename the file, or the case",
+                )
             rows[summary.key] = (origin, summary)
         return rows
 
@@ -571,8 +576,9 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
                 f"{listed(left_out, MOST_NAMED)}"
             )
         if len(inside) == len(left_out):
-            message = f"holds no transcripts; their names end in {', '.join(suffixes())}"
-            raise InputError(message, str(path))
+            raise InputError(
+                f"holds no transcripts; their names end in {', '.join(suffixes())}", str(path)
+            )
     return tuple(files.values()), tuple(notices)
 
 

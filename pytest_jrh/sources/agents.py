@@ -115,8 +115,9 @@ def _turn_of(item: Any) -> Json | None:
         raise DamagedError(received(item, "an object with a type"))
     kind = item.get("type", "message" if "role" in item else None)
     if kind not in ITEM_TYPES:
-        expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
-        raise DamagedError(received(kind, expected), path=("type",))
+        raise DamagedError(
+            received(kind, f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"), path=("type",)
+        )
     if kind == "item_reference":
         raise DamagedError("refers to an item that is not in the log", LOG_ITEMS)
     if kind in _NOTHING:
@@ -312,8 +313,9 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
         return queued
     if kind not in _OTHERS:
         if isinstance(line.get("message"), dict):
-            expected = f"one of {listed(_MESSAGES)} with a message"
-            raise DamagedError(received(kind, expected), path=("type",))
+            raise DamagedError(
+                received(kind, f"one of {listed(_MESSAGES)} with a message"), path=("type",)
+            )
         unknown[str(kind or "no type")] = None
     return None
 

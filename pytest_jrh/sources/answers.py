@@ -99,8 +99,9 @@ class Answers(Source):
         try:
             parts = (self._messages(row), self._metadata(row))
         except DamagedError as error:
-            advice = "Correct the row, or leave it out."
-            raise self._unreadable((run_id, epoch), str(error), advice) from None
+            raise self._unreadable(
+                (run_id, epoch), str(error), "Correct the row, or leave it out."
+            ) from None
         (messages, metadata), changed = storable(parts)
         asked = [message_text(turn) for turn in messages if turn["role"] == "user"]
         run = AgentRun(
@@ -190,8 +191,9 @@ class Answers(Source):
             epoch_text = as_text(self._part(row, "epoch")) or "1"
             epoch = whole_number(epoch_text)
             if epoch is None:
-                message = f"got the epoch {shown(epoch_text)}; must be an integer"
-                raise table.error(message, line=line)
+                raise table.error(
+                    f"got the epoch {shown(epoch_text)}; must be an integer", line=line
+                )
             key = (storable(id_)[0], epoch)
             # Rows of one text may be of two people.
             if key in rows and (is_named or rows[key] != row):
@@ -303,8 +305,11 @@ class OneTurnLog(EvalLog):
         answers = assistant_indices(run.messages)
         called = any(turn.get("tool_calls") for turn in run.messages)
         if called or (answers and answers[-1] != len(run.messages) - 1):
-            advice = "Judge what an agent does by `suite: {of: runs}`."
-            raise self._unreadable((run_id, epoch), "its sample is no single answer", advice)
+            raise self._unreadable(
+                (run_id, epoch),
+                "its sample is no single answer",
+                "Judge what an agent does by `suite: {of: runs}`.",
+            )
         return replace(run, messages=tuple(with_part_ids(run.messages))), raw
 
 

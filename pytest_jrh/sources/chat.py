@@ -55,8 +55,9 @@ def parts_of(content: Any, provider_calls: dict[str, Json]) -> Parts:
     """Read the content of a message; raises DamagedError, in words that follow "message N"."""
     parts = Parts(provider_calls)
     if not isinstance(content, str | list | None):
-        message = f"has {shown(content)} as its content; must be text, null or a list of parts"
-        raise DamagedError(message)
+        raise DamagedError(
+            f"has {shown(content)} as its content; must be text, null or a list of parts"
+        )
     for part in listed_parts(content):
         _add(parts, part)
     return parts

@@ -280,9 +280,11 @@ def items_of(value: Any) -> list[Item] | None:
             if isinstance(reference, str) or mapping(reference).keys() == {"id"}:
                 raise DamagedError(problem, LOG_ITEMS, tuple(names_in(place)))
     if before is None and "user" not in roles_after:
-        problem = "is not here, so that a judge would read an answer without what was asked"
-        hint = "log `input` beside the response"
-        raise DamagedError(problem, hint, tuple(names_in(f"{request}/input")))
+        raise DamagedError(
+            "is not here, so that a judge would read an answer without what was asked",
+            "log `input` beside the response",
+            tuple(names_in(f"{request}/input")),
+        )
     instructed = request if at(value, f"{request}/instructions") else response
     roles = {
         f"{instructed}/instructions": "system",

@@ -180,8 +180,9 @@ class EvalLog(Source):
             except OSError as error:
                 raise refused(self.path, f"cannot be read: {error.strerror or error}") from None
             except DamagedError as error:
-                message = f"is not an Inspect log, or a damaged one: {error}"
-                raise refused(self.path, message, error.hint) from None
+                raise refused(
+                    self.path, f"is not an Inspect log, or a damaged one: {error}", error.hint
+                ) from None
             return self._rows
 
     def _open_archive(self) -> Any:
@@ -227,9 +228,11 @@ class EvalLog(Source):
             )
         status = printable(str(self._header.get("status") or "not said"))
         if not samples:
-            message = f"holds no sample yet (status: {status})"
-            hint = "its run goes on, or was ended before the first sample did: run the task again"
-            raise refused(self.path, message, hint)
+            raise refused(
+                self.path,
+                f"holds no sample yet (status: {status})",
+                "its run goes on, or was ended before the first sample did: run the task again",
+            )
         if not isinstance(samples, list):
             raise DamagedError(f"its samples are {shown(samples)}; must be a list")
         if status not in ("success", "not said"):

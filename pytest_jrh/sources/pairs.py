@@ -54,8 +54,12 @@ def orders_of(table: Table, column: str) -> Orders:
         cases, words = [part[0] for part in parts], [as_word(part[-1]) for part in parts]
     values = [*dict.fromkeys(words)]
     if len(values) != len(PLACES):
-        message = f"{shown(column)} has {len(values):,} values; must tell two orders of each case"
-        raise InputError(message, table.file, key="--order", hint=f"they are {listed(values, 5)}")
+        raise InputError(
+            f"{shown(column)} has {len(values):,} values; must tell two orders of each case",
+            table.file,
+            key="--order",
+            hint=f"they are {listed(values, 5)}",
+        )
     first = next((value for value in values if value in _AS_SHOWN), values[0])
     return Orders([word != first for word in words], cases)
 
@@ -77,8 +81,12 @@ def placed(table: Table, columns: Columns, values: Values, orders: Orders | None
         numbers = _NUMBERS.intersection(words.values())
         if "0" in numbers:
             message = f"{name}: the values are {listed(sorted(numbers))}, and nothing says which "
-            hint = "say it: --map 0=first --map 1=second, or the other way round"
-            raise InputError(f"{message}answer each means", table.file, key="--map", hint=hint)
+            raise InputError(
+                f"{message}answer each means",
+                table.file,
+                key="--map",
+                hint="say it: --map 0=first --map 1=second, or the other way round",
+            )
         answers = []
         for row, text in enumerate(texts[name]):
             code = scale.label_words.get(words[text])

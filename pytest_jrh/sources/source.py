@@ -325,8 +325,11 @@ def several_values(value: Any, name: str, key: str) -> Problem:
     """Refuse a score or a field that holds several values, where one is needed."""
     names = value if isinstance(value, dict) else range(len(value))
     pointers = listed((as_pointer(name) + pointer_to(str(field)) for field in names), 5)
-    message = f"{shown(name)} has several values, and one is needed"
-    return Problem(message, key=key, hint=f"name one by a pointer: {pointers}")
+    return Problem(
+        f"{shown(name)} has several values, and one is needed",
+        key=key,
+        hint=f"name one by a pointer: {pointers}",
+    )
 
 
 def short_text(value: str | float) -> str:

@@ -65,8 +65,11 @@ def read_table(
     """
     file, path = file or str(path), Path(path)
     if path.suffix.lower() == ".eval":
-        hint = "inspect_ai.analysis.samples_df makes a table of it (docs/tables.md)"
-        raise InputError("is a log; must be CSV or JSON lines", file, hint=hint)
+        raise InputError(
+            "is a log; must be CSV or JSON lines",
+            file,
+            hint="inspect_ai.analysis.samples_df makes a table of it (docs/tables.md)",
+        )
     # An id may have other line ends inside.
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)
     if not text.strip():
@@ -133,8 +136,12 @@ def table_of(
 def refuse_too_many(names: Collection[str], lines: Collection[int], file: str) -> None:
     """Refuse a table that memory cannot hold: a small file may say little of many columns."""
     if len(names) * len(lines) > _MOST_CELLS:
-        message = f"has {len(names):,} columns; at most {_MOST_CELLS:,} cells are read"
-        raise InputError(message, file, max(lines), hint="leave out columns")
+        raise InputError(
+            f"has {len(names):,} columns; at most {_MOST_CELLS:,} cells are read",
+            file,
+            max(lines),
+            hint="leave out columns",
+        )
 
 
 def rows_of(table: Table) -> Iterator[tuple[int, Json]]:
@@ -167,8 +174,14 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                         problems.append(Problem(f"duplicate column {shown(name)}", file, 1))
             elif len(cells) > len(names):
                 message = f"has {len(cells)} cells, and there are {len(names)} columns"
-                hint = 'put a text with a separator in it between double quotes: "..."'
-                problems.append(Problem(message, file, line, hint=hint))
+                problems.append(
+                    Problem(
+                        message,
+                        file,
+                        line,
+                        hint='put a text with a separator in it between double quotes: "..."',
+                    )
+                )
             elif any(map(str.strip, cells)):
                 sheet_rows[line] = number
                 refuse_too_many(names, sheet_rows, file)
@@ -305,8 +318,10 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     used = {of.get(rubric) for of in patterns.values() for rubric in rubrics}
     lonely = [column for column in matched if column not in used]
     if not rubrics:
-        message = f"no rubric is in all of {listed(patterns)}: they fit {listed(lonely)}"
-        raise table.error(message, f"{PLACE} stands for the same text in each")
+        raise table.error(
+            f"no rubric is in all of {listed(patterns)}: they fit {listed(lonely)}",
+            f"{PLACE} stands for the same text in each",
+        )
     names = [PLACE, *patterns, *({*table.columns} - used)]
     refuse_too_many(names * len(rubrics), table.lines, table.file)
     columns: dict[str, list[Any]] = {PLACE: rubrics * len(table.lines)}

@@ -128,8 +128,11 @@ class Transcripts(Source):
                 raise DamagedError("the file has changed since it was collected")
             messages, unusual = read_messages(conversation.messages, conversation.system)
         except DamagedError as error:
-            why = f"{self._place(row.item)}: {printable(str(error), 300)}"
-            raise self._unreadable(key, why, "Mend the conversation, or leave it out.") from error
+            raise self._unreadable(
+                key,
+                f"{self._place(row.item)}: {printable(str(error), 300)}",
+                "Mend the conversation, or leave it out.",
+            ) from error
         stored: Json = {
             "messages": messages,
             "input": conversation.input,
@@ -234,8 +237,11 @@ class Transcripts(Source):
                     if data[start:end].strip(_BLANK):
                         yield item, data[start:end]
         except DamagedError as error:
-            hint = "one JSON object a line belongs in a .jsonl file"
-            raise refused(self._file, f"is no whole JSON list: {error}", hint) from None
+            raise refused(
+                self._file,
+                f"is no whole JSON list: {error}",
+                "one JSON object a line belongs in a .jsonl file",
+            ) from None
         except OSError as error:
             raise refused(self._file, f"cannot be read: {error.strerror or error}") from None
 

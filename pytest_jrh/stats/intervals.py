@@ -324,8 +324,13 @@ def where_varied(figure: Estimate, others: float) -> Estimate:
     """
     if not figure.n or others >= _FEWEST_OTHERS:
         return figure
-    why = f"fewer than {_FEWEST_OTHERS} cases have another value than the most frequent one"
-    return replace(figure, lower=None, upper=None, why=figure.why or why)
+    return replace(
+        figure,
+        lower=None,
+        upper=None,
+        why=figure.why
+        or f"fewer than {_FEWEST_OTHERS} cases have another value than the most frequent one",
+    )
 
 
 def products(pairs: Floats, classes: Floats | None) -> Floats:

@@ -79,9 +79,7 @@ def test_nothing_is_served_without_the_token_and_its_cookie_is_strict(page: Page
     assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.lower().split("; "))
 
 
-def test_a_foreign_host_or_origin_is_refused_and_a_change_without_a_token(
-    page: Page,
-) -> None:
+def test_a_foreign_host_or_origin_and_a_change_without_a_token_are_refused(page: Page) -> None:
     port = page.server.port
     hosts = "evil.example", "127.0.0.1:1", f"localhost.evil.example:{port}"
     origins = "http://evil.example", "null", "http://127.0.0.1:1", f"https://127.0.0.1:{port}"
@@ -113,9 +111,7 @@ def test_a_request_that_says_things_twice_or_nothing_changes_nothing(page: Page,
     [row] = page.rows
     body = body.replace('"x"', f'"{row["digest"]}"')
     answer = page.client.post(f"/cases/{row['key']}/label", content=body)
-    assert answer.status_code == 422
-    assert answer.json()["error"]
-    assert page.rows == [row]
+    assert (answer.status_code, bool(answer.json()["error"]), page.rows) == (422, True, [row])
 
 
 def test_every_answer_has_the_policy(page: Page) -> None:
@@ -123,9 +119,8 @@ def test_every_answer_has_the_policy(page: Page) -> None:
         answers = [page.client.get("/"), page.client.get("/cases/none"), client.get("/")]
     for answer in answers:
         policy = answer.headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "script-src 'sha256-" in policy
-        assert "frame-ancestors 'none'" in policy
+        for part in ("default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'"):
+            assert part in policy
         assert "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
     # It runs the page's own script alone.
@@ -153,8 +148,7 @@ def test_a_hostile_case_is_text_in_json_and_writes_nothing_outside(page: Page) -
     # Neither as an escape of JSON, which a backslash before it is not.
     assert not re.search(r"(?<!\\)(\\\\)*\\u001b|\u202e", told)
     assert "{{ 7717*7717 }}" in answer.text
-    rejected = page.post(f"{case}/decision", digest=row["digest"], action="rejected")
-    assert rejected.status_code == 200
+    assert page.post(f"{case}/decision", digest=row["digest"], action="rejected").is_success
     written = [path.relative_to(page.folder) for path in page.folder.rglob("*") if path.is_file()]
     assert [*map(str, written)] == ["cases/agent_perturbation/review/decisions.jsonl"]
     assert not list(page.folder.parent.glob("x*"))
@@ -190,22 +184,18 @@ def test_what_people_and_the_old_prompt_said_stands_beside_what_was_said(tmp_pat
     people = PersonLabel(line.case_digest, "ann", 0, blind=True, note="no refund")
     before = JudgeLine(suite.name, "old", "prompt", ("openai/m",), {}, True, prompt="Be strict.")
     now = replace(before, judge_digest="new", prompt="Be kind.", file="inputs/prompts/judge.md")
-    accepted = Baseline({line.case_id: line}, (before,))
-    deciding = Deciding(board, [suite], (people,), accepted, [now])
+    deciding = Deciding(board, [suite], (people,), Baseline({line.case_id: line}, (before,)), [now])
     told = deciding.news(-1)[1]
     [row] = told["rows"]
     assert (row["tags"], told["fix"]) == (["label in doubt"], "judge.md")
     answer = next(answer for _, path, answer, _ in deciding.routes() if path == "/cases/{key}")
     voices = reply(answer, {"key": row["key"]})[1]["voices"]
-    assert [(voice["who"], voice["word"], voice["why"]) for voice in voices][1:] == [
-        ("ann, blind", "satisfied", "no refund"),
-        ("old prompt", "violated", "broke it"),
-        ("new prompt", "satisfied", "kept to it"),
-    ]
+    said = [" ".join((voice["who"], voice["word"], voice["why"])) for voice in voices[1:]]
+    assert said[:1] == ["ann, blind satisfied no refund"]
+    assert said[1:] == ["old prompt violated broke it", "new prompt satisfied kept to it"]
     # Of another version of the case it is no word.
     board.add(replace(case, expected=0))
-    voices = reply(answer, {"key": row["key"]})[1]["voices"]
-    assert "old prompt" not in {voice["who"] for voice in voices}
+    assert "old prompt" not in str(reply(answer, {"key": row["key"]})[1]["voices"])
 
 
 def test_a_case_that_contradicts_itself_says_where_and_offers_no_decision(page: Page) -> None:
@@ -220,8 +210,7 @@ def test_a_case_that_contradicts_itself_says_where_and_offers_no_decision(page: 
     assert page.rows[1] == row
     body = page.client.get(f"/cases/{row['key']}").json()
     assert (row["decision"], row["kind"]) == ("rejected by the verifier", "not judged")
-    assert f"contradicts itself: {place})" in body["closed"]
-    assert body["editable"] == []
+    assert (f"contradicts itself: {place})" in body["closed"], body["editable"]) == (True, [])
 
 
 def test_a_taken_port_is_passed_over_and_only_loopback_is_served(page: Page) -> None:
@@ -247,12 +236,12 @@ def test_stopping_ends_open_streams_and_frees_the_port(page: Page) -> None:
     page.server.stop()
     with pytest.raises((StopIteration, httpx.HTTPError)):
         next(told)
-    with socket.create_server(("127.0.0.1", page.server.port)):
-        pass
+    socket.create_server(("127.0.0.1", page.server.port)).close()
 
 
 def test_without_the_extra_a_page_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "find_spec", lambda _name: None)
-    with pytest.raises(InputError, match="starlette and uvicorn") as refused:
+    with pytest.raises(
+        InputError, match=r"(?s)starlette and uvicorn.*pip install 'pytest-jrh\[rev"
+    ):
         serve(Deciding(ReviewBoard(DecisionStore([])), []), port=0)
-    assert "pip install 'pytest-jrh[review]'" in str(refused.value)

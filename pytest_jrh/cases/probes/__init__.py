@@ -49,8 +49,10 @@ async def _of_other_rubric(
     other_rubric = random.choice(other_rubrics)
     satisfied = other_rubric.scale.aim("pass")
     if await bench.answer(bench.original, other_rubric) != satisfied:
-        text = f"the rubric {other_rubric.id} was {base.scale.word(base.expected)} before the edit"
-        raise NoVerdictCase("not_confirmed", text)
+        raise NoVerdictCase(
+            "not_confirmed",
+            f"the rubric {other_rubric.id} was {base.scale.word(base.expected)} before the edit",
+        )
     if await bench.answer(base.messages, other_rubric) != satisfied:
         raise NoVerdictCase(
             "not_confirmed", f"the edit violates the rubric {other_rubric.id} as well"
@@ -72,16 +74,20 @@ RUBRIC_SPECIFICITY = Probe(
 async def _rewritten(bench: ProbeBench, base: Base, variant: Variant, _random: Random) -> Derived:
     expected = base.expected
     if variant.name == "claim" and not base.is_failing:
-        text = f"the rubric is {base.scale.word(expected)}: that it was kept would be true"
-        raise NoVerdictCase("probe_not_applicable", text)
+        raise NoVerdictCase(
+            "probe_not_applicable",
+            f"the rubric is {base.scale.word(expected)}: that it was kept would be true",
+        )
     if variant.name == "flip":
         expected = next(score for score in base.scale.scores if score != expected)
     word = base.scale.word(expected)
     messages = await bench.rewritten(base, variant.data or bench.instruction, word)
     found = await bench.answer(messages, base.rubric)
     if not base.scale.accepts(found, expected):
-        text = f"the verifier does not find the rubric {word} in what the editor wrote"
-        raise NoVerdictCase("not_confirmed", text)
+        raise NoVerdictCase(
+            "not_confirmed",
+            f"the verifier does not find the rubric {word} in what the editor wrote",
+        )
     return Derived(messages, expected=expected)
 
 
@@ -150,8 +156,7 @@ def probe_arguments(base: Case, spec: CaseSpec) -> tuple[Base, Variant, Random]:
         decisive=decisive_turns(base.outcome.edits, len(base.messages)),
     )
     # The same in every process: what a judge of a panel sees, all of them see.
-    seed = f"{PROBE_SEED}:{generation_id(spec)}"
-    return seen, variants[spec.variant], Random(seed)  # noqa: S311 - reproducible, not secret
+    return seen, variants[spec.variant], Random(f"{PROBE_SEED}:{generation_id(spec)}")  # noqa: S311 - reproducible, not secret
 
 
 def derived(base: Case, spec: CaseSpec, *, reads_text: bool) -> Case:

@@ -176,8 +176,9 @@ class ProbeBench:
 
     def _check_verifier(self) -> None:
         if VERIFIER.name not in self.models:
-            text = "the verifier is off, and nothing else can say what the label is"
-            raise NoVerdictCase("not_confirmed", text)
+            raise NoVerdictCase(
+                "not_confirmed", "the verifier is off, and nothing else can say what the label is"
+            )
 
 
 @frozen

@@ -465,8 +465,9 @@ def read_results(
             numbers = range(1, len(entries) + 1) if is_document else lines
             results = Results(form.tool, file, path if is_document else None, numbers)
             if path and (further_pages := _further_pages(values[0])):
-                remark = f"This file is one page of {form.tool}'s answer: {further_pages}."
-                results.remarks.append(remark)
+                results.remarks.append(
+                    f"This file is one page of {form.tool}'s answer: {further_pages}."
+                )
             ids = set()
             for entry in mappings(entries):
                 # One score would count as two verdicts.
