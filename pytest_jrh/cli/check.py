@@ -296,7 +296,8 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
             yield _columns_line(second_file)
     meanings = []
     for score in scale.answers:
-        words = [word for word in values.meanings[score] if word != scale.words[score]]
+        name = as_word(scale.words[score])
+        words = [word for word in values.meanings[score] if as_word(word) != name]
         if words:
             meanings.append(f"{listed(words, _MOST_WORDS)} = {scale.words[score]}")
     if scale.is_ordered:
@@ -314,12 +315,19 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     alone = sum(case.label is not None and not case.given for case in table.cases.values())
     if alone and checked.judge_names:
         yield f"{counted(alone, 'label')} of cases without a verdict: not used."
+    for column, count in values.errors.items():
+        cells = counted(count, "cell")
+        yield f"! {cells} of {column} with an error of the spreadsheet, read as empty"
+    sets = checked.decision.sets if checked.decision else ()
+    if any(of.asked.question == "another" for of in sets):
+        yield "the baseline is taken for another model; --same-judge where only its prompt is new"
     yield from table.notices
 
 
 def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool = True) -> str:
     """Which columns of a file were taken for what, and which for nothing."""
     from pytest_jrh.sources.pairs import system_fields
+    from pytest_jrh.sources.results.scores import quoted
 
     results, columns = table.table.results, table.columns
     parts = []
@@ -341,9 +349,16 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     if parts:
         contents.append(f"columns {', '.join(parts)}")
     line = f"{table.table.file}: {', '.join(contents)}"
-    unused = [column for column in table.table.columns if column not in {*columns.used, *systems}]
+    if columns.shown:
+        line += f"; shown: {listed(columns.shown)}"
+    used = {*columns.used, *systems, *columns.shown}
+    unused = [column for column in table.table.columns if column not in used]
     if unused:
         line += f"; not used: {listed(unused)}"
+    for column in () if columns.by else unused:
+        values = len({*table.table.texts(column)})
+        if 1 < values <= len(table.cases) / _FEWEST_OF_SLICE:
+            return f"{line}; --by {quoted(column)} tells figures apart by its {values:,} values"
     return line
 
 
@@ -364,8 +379,8 @@ def _unlabelled_lines(checked: CheckedTable) -> Iterator[str]:
     for case in checked.unlabelled:
         without += not all(map(case.given.get, checked.judge_names))
     if without:
-        have = "has" if without == 1 else "have"
-        yield f"{counted(without, 'case')} without a label {have} no verdict either: nothing fails."
+        cases_without = f"{counted(without, 'case')} with neither label nor verdict"
+        yield f"{cases_without}: nothing fails by {'it' if without == 1 else 'them'}."
 
 
 def _class_lines(checked: CheckedTable) -> Iterator[str]:
@@ -403,3 +418,4 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
 
 
 _MOST_WORDS = 6
+_FEWEST_OF_SLICE = 20

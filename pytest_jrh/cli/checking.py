@@ -6,7 +6,7 @@ for those that are named.
 from __future__ import annotations
 
 import os
-from collections import UserDict
+from collections import ChainMap, UserDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
-from pytest_jrh.core.documents import Fields, Json, as_word, shown
+from pytest_jrh.core.documents import Fields, Json, as_word, listed, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
@@ -54,7 +54,14 @@ from pytest_jrh.sources.verdicts import (
     weigh,
 )
 from pytest_jrh.stats.annotators import VotedCase, Votes
-from pytest_jrh.stats.comparison import NEVER_REPORTED, NOT_IN_SUITE, Comparison, Scope, why_apart
+from pytest_jrh.stats.comparison import (
+    CASE_CHANGED,
+    NEVER_REPORTED,
+    NO_VERDICT,
+    Comparison,
+    Scope,
+    why_apart,
+)
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.probabilities import ERROR
@@ -63,6 +70,7 @@ from pytest_jrh.stats.verdicts import NOT_COMPARED, Coded, Verdicts
 from pytest_jrh.stats.weights import Stratum, strata
 
 _MOST_KEPT = 8192
+_MOST_NAMED = 3
 _ITSELF = "is held against itself"
 _WEIGHTED = (
     "its labels were drawn by what a judge says, so that its mistakes are among them more often "
@@ -316,7 +324,7 @@ def _session(results: TableResults) -> Session:
         results,
         columns=verdicts,
         decisions=decisions,
-        nodes=results.nodes,
+        nodes=ChainMap(results.gone_names, results.nodes),
         rubrics=rubrics,
         grounds={results.name: Grounds(column=table.columns.guessed_label, votes=_votes(results))},
         earlier=results.earlier,
@@ -334,18 +342,44 @@ def _decision(results: TableResults) -> Decision:
     # A case of the baseline without a row is one without a result.
     missed = {case_id for case_id, reason in gone.items() if reason == NEVER_REPORTED}
     lines = {*results.earlier, *gone}
+    left = verdicts.where(verdicts.unscored)
     if how.common:
-        left = verdicts.where(verdicts.unscored)
-        gone = {**gone, **dict.fromkeys(lines.intersection(left.ids), NOT_IN_SUITE)}
+        gone = {**gone, **dict.fromkeys(lines.intersection(left.ids), NO_VERDICT)}
         verdicts = verdicts.where(~verdicts.unscored)
     asked = {}
     for judge, its_judge in results.judges_before.items():
         if its_judge != judge and not how.same_judge:
             asked[judge if results.has_judges else ""] = Asked("another")
     scope = Scope.of([*verdicts.ids, *missed])
-    held = Held(scope, asked, common=how.common, turning=results.table.turning)
+    held = Held(
+        scope,
+        asked,
+        common=how.common,
+        no_verdict=_no_verdict(results, left.row, missed),
+        turning=results.table.turning,
+    )
     rules = GateRules(max_drop=how.max_drop, proof=how.proof, unclear=how.unclear, by=how.gate_by)
-    return decide(Comparison(verdicts, lines, gone), rules, held)
+    decision = decide(Comparison(verdicts, lines, gone), rules, held)
+    before_and_now = verdicts.kinds("before", "answers").names
+    if decision.word == "PASS" and all(before in (None, now) for before, now in before_and_now):
+        decision = replace(decision, headline=f"no verdict changed: {decision.headline}")
+    return decision
+
+
+def _no_verdict(results: TableResults, rows: Iterable[int], missed: Iterable[str]) -> str:
+    """Which cases have no verdict: in these rows, or without one, by their ids."""
+    columns = results.table.columns
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        case, judge = results.rows[row]
+        column = columns.verdicts[0] if columns.judge else judge
+        # Two answers that were shown in one order have as little.
+        why = "not the same in both orders" if columns.order else f"{shown(column)} is empty"
+        names.setdefault(why, []).append(str(case.key))
+    if cases := [results.gone_names[its_id] for its_id in sorted(missed)]:
+        names["no row"] = cases
+    parts = [f"{listed(cases, _MOST_NAMED)}: {why}" for why, cases in names.items()]
+    return f"({'; '.join(parts)}): --common leaves out what has none"
 
 
 def _votes(results: TableResults) -> Votes:
@@ -419,6 +453,7 @@ class TableResults(Sequence[CaseResult]):
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
         self._slices = table_slices(table.table, table.columns)
+        self.gone_names: dict[str, str] = {}
         self.gone = dict(self._gone())
         self.verdicts = Verdicts.of_rows(self._columns())
         places = {its_id: row for row, its_id in enumerate(self.verdicts.ids)}
@@ -433,16 +468,10 @@ class TableResults(Sequence[CaseResult]):
             return [*map(self._at, range(len(self))[row])]
         return self._at(row)
 
-    @cached_property
-    def _text_columns(self) -> list[str]:
-        """The columns that hold what was judged."""
-        used = self.table.columns.used
-        return [name for name in columns_named(self.table.table, TEXTS) if name not in used]
-
     def texts(self, result: CaseResult) -> Sequence[Message]:
         """What the first row of a case holds of what was judged."""
         case, _ = self.rows[self.nodes.data[result.case_id]]
-        return texts_of_row(self.table.table, self._text_columns, case.row)
+        return texts_of_row(self.table.table, self.table.columns.shown, case.row)
 
     def rubric(self, case: TableCase) -> str:
         """The name of its rubric; where there are none, that of the column of labels."""
@@ -462,8 +491,10 @@ class TableResults(Sequence[CaseResult]):
                 if is_unlabelled and not is_changed:
                     continue
                 # Cases whose text is another one have left, and are not missed.
-                reason = NOT_IN_SUITE if self.how.common or is_changed else NEVER_REPORTED
-                yield case_id(self._spec(case, judge)), reason
+                reason = NO_VERDICT if self.how.common else NEVER_REPORTED
+                its_id = case_id(self._spec(case, judge))
+                self.gone_names[its_id] = str(key)
+                yield its_id, CASE_CHANGED if is_changed else reason
 
     def _line(self, case: TableCase, judge: str) -> _Line | None:
         """What the baseline's judge said of a case; None where it said nothing, or nobody knows
@@ -548,8 +579,9 @@ class TableResults(Sequence[CaseResult]):
             "base_case": "",
         }
         texts = []
-        for name in self._text_columns:
-            if name in self._earlier_table.table.columns:
+        for name in columns_named(self.table.table, TEXTS):
+            # What is shown of others may be written anew with each verdict.
+            if name in {*self.table.columns.shown} & self._earlier_table.table.columns.keys():
                 now, then = self.table.table.texts(name), self._earlier_table.table.texts(name)
                 texts.append((now, then))
         ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}

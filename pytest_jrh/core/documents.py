@@ -36,6 +36,7 @@ CANNOT_TELL = "cannot tell"
 # Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _LONGEST_WORD = 1_000
+_ENCODING = "save the file as UTF-8 (in Excel: Save as, CSV UTF-8)"
 _PART = re.compile(r"([+-]?\d{1,18})(?:\.0*)?\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
@@ -348,7 +349,7 @@ def _text_of(raw: bytes, file: str, *, as_it_is: bool) -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
         message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"
-        raise InputError(message, file, line, hint="save the file as UTF-8") from None
+        raise InputError(message, file, line, hint=_ENCODING) from None
     if as_it_is:
         return text
     return text.replace("\r\n", "\n")

@@ -447,8 +447,14 @@ def _next_steps(session: Session) -> Iterator[Line]:
 def _correct(session: Session, worst: Verdicts) -> Line:
     """Labels, of which those of a table are in its file, or the judge."""
     if session.is_table:
-        cases = len(worst.made.present())
-        text = f"read {counted(cases, 'case')}; where a label is wrong, correct it in that row"
+        text = f"read {counted(len(worst.made.present()), 'case')}"
+        if session.decision is not None and session.decision.comparison is not None:
+            newly_wrong = {*worst.ids} & {*session.decision.regressions}
+            text += f" ({len(newly_wrong):,} newly wrong)"
+        text += "; where a label is wrong, correct it in that row"
+        if not session.has_rubrics:
+            # What is called the rubric there are the columns of labels.
+            text += f" ({one_line(worst.rubric.present()[0])})"
         return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
@@ -580,7 +586,7 @@ def _mistake(result: CaseResult) -> str:
     scale = result.scale
     if result.spec.derived:
         return f"turned by {result.test}"
-    if not result.repeated and (scale.has_two or result.mistake != "wrong"):
+    if not result.repeated and result.mistake != "wrong":
         return result.mistake
     gave, right = result.scores_text, result.label_text
     if not (result.repeated or scale.is_ordered or result.score is None):

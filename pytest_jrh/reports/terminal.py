@@ -98,13 +98,18 @@ class TerminalReport(Report):
         elif display.verbosity < 0:
             yield from block_lines([*head, *summary.headlines], width)
         else:
-            foot_lines = list(block_lines(steps, width))
-            room = MOST_LINES - len(foot_lines) - len(last_lines)
             # However long the answer is, one line says that there are warnings.
             fewest = min(1, sum(map(is_warning, doubts)))
-            head_lines = _fitted([*head, *summary.answer], width, room - fewest)
+            most = MOST_LINES - len(last_lines) - fewest
+            if len(list(block_lines([*head, *summary.answer, *steps], width))) > most:
+                # Rates answer another question.
+                steps = [step for step in steps if getattr(step, "title", "") != "violated"]
+            foot_lines = list(block_lines(steps, width))
+            room = most - len(foot_lines)
+            head_lines = _fitted([*head, *summary.answer], width, room)
             yield from head_lines
-            yield from _fitted_doubts(doubts, width, max(room - len(head_lines), fewest))
+            room = max(room - len(head_lines), 0) + fewest
+            yield from _fitted_doubts(doubts, width, room)
             yield from foot_lines
         yield from last_lines
 
@@ -130,15 +135,16 @@ def _report_lines(session: Session, display: Display) -> list[Styled]:
 
 def _fitted(blocks: Sequence[Block], width: int, room: int) -> list[Styled]:
     """The lines of blocks; where there is not room for all, without the rows of tables beyond the
-    worst, and then without plain sentences.
+    worst, and then without plain sentences, the last of them first: reasons come before others.
     """
-    short = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
-    bare = [block for block in short if not isinstance(block, Sentence) or block.weight]
-    lines = []
-    for fewer_blocks in (blocks, short, bare):
-        lines = list(block_lines(fewer_blocks, width))
-        if len(lines) <= room:
+    lines = list(block_lines(blocks, width))
+    shown = [replace(block, most=0) if isinstance(block, Table) else block for block in blocks]
+    plain = [block for block in shown if isinstance(block, Sentence) and not block.weight]
+    while len(lines) > room:
+        lines = list(block_lines(shown, width))
+        if not plain:
             break
+        shown.remove(plain.pop())
     return lines
 
 
@@ -245,6 +251,9 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
     totals = [row for row in table.rows if row.level == "total"]
     rows = [row for row in table.rows if row.level != "total"]
     hidden = len(rows) - max(table.most, _FEWEST_ROWS)
+    if hidden == 1:
+        # The line that says so has room for it.
+        hidden = 0
     if hidden > 0:
         del rows[-hidden:]
     rows += totals

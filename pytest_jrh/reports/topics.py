@@ -32,7 +32,7 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.comparison import NOT_IN_BASELINE
+from pytest_jrh.stats.comparison import NEVER_REPORTED, NOT_IN_BASELINE
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import NONE, range_text
 from pytest_jrh.stats.limits import limit_text
@@ -98,7 +98,8 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
     to read first come from, or whose cases pytest names, then the others. No list is empty.
     """
     remarks = dict.fromkeys(decision.flickered, "by flicker: the judge has not changed")
-    remarks |= decision.unscored
+    # Of a table the decision says why.
+    remarks |= {} if session.is_table else decision.unscored
     disagreements = "disagreements"
     new, not_comparable = [], []
     if decision.comparison is not None:
@@ -125,10 +126,11 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
         *cases(disagreements, decision.new_wrong if is_news else (), "bad"),
         *cases("unscored", decision.unscored, "bad"),
     ]
+    unreported = "without a row" if session.is_table else NEVER_REPORTED
     other_lists = [
         *cases("fixes", decision.fixes, "good"),
         *cases("accepted into the baseline, though wrong", decision.accepted, "warning"),
-        *cases("never reported", decision.never_reported, "bad"),
+        *cases(unreported, decision.never_reported, "bad"),
         *cases("new since the baseline", new, "muted"),
         *cases("not comparable with the baseline", not_comparable, "warning"),
     ]

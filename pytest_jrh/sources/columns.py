@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import compress
+from itertools import chain, compress
 from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
@@ -60,7 +61,10 @@ _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
 _ABOUT = "name what cases are about, such as a category"
 _FEWEST_CLUSTERS = 5
+_MOST_ANSWERS = 6
 _MOST_NAMED = 3
+# In a text that is judged, and not in a title or a category.
+_FEWEST_BLANKS = 3
 
 
 @frozen
@@ -134,7 +138,7 @@ class Columns(NamedTuple):
     with `judge` there is one, and that column names the judge. `baseline` has earlier verdicts;
     `by` tell figures apart, and `order` rows that show two answers the other way round.
     `guessed_label` is the column of labels where nobody is known to have
-    given them.
+    given them, and `shown` hold the texts that were judged.
     """
 
     texts: Mapping[str, Sequence[str]]
@@ -154,6 +158,7 @@ class Columns(NamedTuple):
     order: str = ""
     guessed_label: str = ""
     weight: str = ""
+    shown: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -251,16 +256,18 @@ def choose_columns(
     asks_for_judges = verdicts or table.results or options.keys() & {"judge", "repeat", "baseline"}
     if is_alone and not asks_for_judges and (chosen["annotator"] or len(labels) > 1):
         needed = ("label",)
-    for role, answers in (("verdict", verdicts), ("label", labels)):
-        if role in needed and not any(answers):
-            if table.results:
-                raise table.results.without_labels()
-            message = f"no column of {role}s; its columns are {listed(table.names)}"
-            hint = f"name it: --{role} COL"
-            if role == "label":
-                file = shlex.quote(table.file)
-                hint += f", or let people label the cases: python -m pytest_jrh label {file}"
-            raise table.error(message, hint)
+    answers = {"label": labels, "verdict": verdicts}
+    missing = [role for role in answers if role in needed and not any(answers[role])]
+    if missing and table.results:
+        raise table.results.without_labels()
+    if missing:
+        kinds = " and none of ".join(f"{role}s" for role in missing)
+        message = f"no column of {kinds}; its columns are {listed(table.names)}"
+        hint = f"say it: {' '.join(_ways_to_name(table, missing, taken()))}"
+        if "label" in missing:
+            hint += " (--label once for each person), or let people label the cases: "
+            hint += f"python -m pytest_jrh label {shlex.quote(table.file)}"
+        raise table.error(message, hint)
     if "label" in needed and "label" not in options and table.results is None:
         found = [] if "verdict" in options else verdicts
         guessed = _guessed_label(table, labels[0], chosen["annotator"], found, needed)
@@ -272,7 +279,7 @@ def choose_columns(
         hint = "name the column of their ids: --case COL"
         raise table.error("no column names the cases, so that rows cannot be put together", hint)
     texts = {column: table.texts(column) for column in {"", *taken()}}
-    return Columns(
+    columns = Columns(
         texts,
         tuple(filter(None, labels)),
         tuple(verdicts),
@@ -280,6 +287,20 @@ def choose_columns(
         order=order,
         **chosen,
     )
+    return columns._replace(shown=tuple(judged_texts(table, columns.used)))
+
+
+def _ways_to_name(table: Table, roles: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+    """The options for these columns: with those that have a few words, some of them in common."""
+    answers = {name: {*map(as_word, table.texts(name))} for name in table.names}
+    numbers = Counter(chain.from_iterable(answers.values()))
+    columns: dict[str, list[str]] = {"label": [], "verdict": []}
+    for name, words in answers.items():
+        shared = [word for word in words if numbers[word] > 1 and word.strip("01")]
+        if shared and len(words) <= _MOST_ANSWERS and name not in taken:
+            columns["verdict" if words_of(name) & _OF_A_JUDGE else "label"].append(quoted(name))
+    for role in roles:
+        yield from (f"--{role} {name}" for name in columns[role] or ["COL"])
 
 
 def _guessed_label(
@@ -330,6 +351,19 @@ def columns_named(table: Table, names: str) -> list[str]:
     """The columns with one of these names, however they are spelled."""
     known_names = names.split()
     return [name for name in table.columns if known_name(name) in known_names]
+
+
+def judged_texts(table: Table, used: Collection[str]) -> list[str]:
+    """The columns that hold what is judged, of those that are not used: by their names, else those
+    whose texts are more than a few words long.
+    """
+    columns = [name for name in columns_named(table, TEXTS) if name not in used]
+    for name in () if columns else table.names:
+        cells = [cell for cell in table.columns[name] if isinstance(cell, str) and cell]
+        words = sum(cell.count(" ") for cell in cells)
+        if name not in used and words > _FEWEST_BLANKS * len(cells):
+            columns.append(name)
+    return columns
 
 
 def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
@@ -535,7 +569,9 @@ def texts_to_label(
     for role, name in needed:
         if name not in table.columns:
             message = f"no column {name or 'is known'}; its columns are {listed(table.names)}"
-            raise InputError(message, table.file, key=f"--{role}", hint=f"name it: --{role} COL")
+            found = judged_texts(table, [case]) if role == "text" else []
+            ways = " ".join(f"--{role} {quoted(column)}" for column in found or ["COL"])
+            raise InputError(message, table.file, key=f"--{role}", hint=f"name it: {ways}")
     digests = text_digests(table, text_columns)
     columns = (case, rubric, epoch, "rubric_text", by, label)
     for row, (*of_case, rubric_text, word, said) in enumerate(table.cells(*columns)):

@@ -37,7 +37,7 @@ from pytest_jrh.core.scales import (
     classed,
     with_not_applicable,
 )
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, nearest
 from pytest_jrh.sources.columns import CaseKey, Columns, Table, columns_named, words_of
 from pytest_jrh.sources.results.scores import quoted
 
@@ -53,7 +53,10 @@ _LONGEST_WORD = 80
 _OF_TWO = {*map(str, BINARY.words), *BINARY.words.values()}
 # No name of a person, as these begin with no blank.
 _SETTLED = f" {SETTLED}"
-_NO_VALUES = {"", "nan", "null", "none"}
+_ERRORS = {"#n/a", "#ref!", "#value!", "#div/0!", "#name?", "#null!", "#num!"}
+"""What a spreadsheet writes where a formula has no value."""
+_NO_VALUES = {"", "nan", "null", "none", *_ERRORS}
+_NO_ANSWERS = {"", CANNOT_TELL, *_ERRORS}
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 # What turns a name, and what it is no good to succeed in.
 _NEGATIONS = words_of("not no non never un attack jailbreak injection exploit")
@@ -67,22 +70,27 @@ def table_scale(
     """
     labels: dict[str, str] = {}
     verdicts: dict[str, str] = {}
+    sizes: Counter[str] = Counter()
     for columns in tables:
         for words, names in (
             (labels, (*columns.labels, columns.settled)),
             (verdicts, (*columns.verdicts, columns.baseline)),
         ):
-            for text in dict.fromkeys(chain.from_iterable(map(columns.texts.__getitem__, names))):
-                value = mapping.get(as_word(text), text)
-                if (word := as_word(value)) not in ("", CANNOT_TELL):
-                    words.setdefault(word, as_seen(value))
+            for name in names:
+                texts = dict.fromkeys(columns.texts[name])
+                sizes[name] = len(texts)
+                for text in texts:
+                    value = mapping.get(as_word(text), text)
+                    if (word := as_word(value)) not in _NO_ANSWERS:
+                        words.setdefault(word, as_seen(value))
     named = {as_word(name): as_seen(name) for name in classes}
     if classes:
         scale = _named(named)
     elif scale is None and {*map(as_word, mapping.values())} & _OF_TWO:
         scale = BINARY
     elif scale is None:
-        scale = _found(labels, verdicts)
+        [(widest, _)] = sizes.most_common(1)
+        scale = _found(labels, verdicts, widest)
     has_no_such = {*labels, *verdicts} & ({*NO_SUCH_WORDS} - named.keys())
     return with_not_applicable(scale, "") if has_no_such or NO_SUCH in named else scale
 
@@ -106,9 +114,10 @@ def _is_name(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and BETWEEN not in name
 
 
-def _found(labels: Mapping[str, str], verdicts: Mapping[str, str]) -> Scale:
+def _found(labels: Mapping[str, str], verdicts: Mapping[str, str], widest: str) -> Scale:
     """What words are: classes where they are others than those of two answers, and labels and
     verdicts have the same ones. What is read as two answers may yet be refused, value by value.
+    Most words are in the column `widest`.
     """
     words = {**verdicts, **labels}
     known = words.keys() & {*BINARY.label_words, *BARE}
@@ -117,8 +126,10 @@ def _found(labels: Mapping[str, str], verdicts: Mapping[str, str]) -> Scale:
     if not others or is_number or others & _NO_VALUES:
         return BINARY
     if len(known) + len(others) > _MOST_CLASSES:
-        message = f"labels and verdicts are {len(words):,} different words, such as "
-        message += f"{shown(words[max(others)])}; classes are at most {_MOST_CLASSES}"
+        message = (
+            f"labels and verdicts are {len(words):,} different words, most of them in {widest}, "
+        )
+        message += f"such as {shown(words[max(others)])}; classes are at most {_MOST_CLASSES}"
         hint = "name the columns of answers: --label COL, --verdict COL; or join words: "
         raise InputError(message, key="--classes", hint=f"{hint}--map WORD=CLASS")
     of_labels, of_verdicts = others - verdicts.keys(), others - labels.keys()
@@ -146,7 +157,8 @@ class Values:
     `one` says of columns what 1 means, by a key of `ONES`, and under "" of all others; without it
     their names do. From a `threshold` on a verdict that is a number is a 1. While it reads it keeps
     the words of each score, `meanings`; the columns `of_numbers`; and what 1 means in each column
-    that has `bare_ones`, empty where nothing says it. `seen` are the texts of each column.
+    that has `bare_ones`, empty where nothing says it. `seen` are the texts of each column,
+    `errors` the cells that are an error of the spreadsheet, and `hints` were given.
     """
 
     mapping: Fields
@@ -157,6 +169,8 @@ class Values:
     of_numbers: dict[str, None] = field(default_factory=dict)
     bare_ones: dict[str, str] = field(default_factory=dict)
     seen: dict[str, dict[str, int]] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
+    hints: set[str] = field(default_factory=set)
 
     def read(
         self,
@@ -175,16 +189,18 @@ class Values:
             lines.setdefault(text, line)
         self.seen.setdefault(column, {}).update(lines)
         verdicts = {}
-        hints = set()
+        unused = self.mapping.keys() - {*map(as_word, lines)}
         for text, line in lines.items():
+            if as_word(text) in _ERRORS - self.mapping.keys():
+                self.errors[column] += texts.count(text)
             try:
                 verdicts[text] = self._verdict(text, column, is_verdict=is_verdict)
             except NoLabelError as error:
-                hint = self._way(text, lines, is_verdict=is_verdict)
-                if hint in hints:
+                hint = self._way(text, lines, unused, is_verdict=is_verdict)
+                if hint.casefold() in self.hints:
                     # One option reads all such values.
                     break
-                hints.add(hint)
+                self.hints.add(hint.casefold())
                 problems.append(Problem(str(error), table.file, line, column, hint))
         return [verdicts.get(text) for text in texts]
 
@@ -192,7 +208,7 @@ class Values:
         """What a text means; raises `NoLabelError` where it means nothing."""
         word = as_word(text)
         value = self.mapping.get(word, text)
-        if as_word(value) in ("", CANNOT_TELL):
+        if as_word(value) in _NO_ANSWERS:
             # What is no verdict is as a cell that is empty.
             return None if is_verdict or word in _NO_VALUES else Verdict(None)
         bare = number = None
@@ -217,9 +233,11 @@ class Values:
         self.meanings[score][text] = None
         return Verdict(score, number)
 
-    def _way(self, text: str, texts: Iterable[str], *, is_verdict: bool) -> str:
+    def _way(
+        self, text: str, texts: Iterable[str], unused: Iterable[str], *, is_verdict: bool
+    ) -> str:
         """How to say what a word means, or what scale a number of such texts is on. Nothing that is
-        said may give a wrong value where it is copied.
+        said may give a wrong value where it is copied. An `unused` word of the mapping may mean it.
         """
         word = as_seen(text)
         if len(word) > _LONGEST_WORD:
@@ -227,6 +245,9 @@ class Values:
             return f"it is no word: name another column, --{role} COL"
         way = f"--map={shlex.quote(word)}" if word.startswith("-") else f"--map {shlex.quote(word)}"
         missing = f"{way}= counts it as missing"
+        mapped = nearest(as_word(text), unused)
+        if mapped is not None:
+            return f"no cell is {mapped}; if --map means this one: {way}={self.mapping[mapped]}"
         if word.casefold() in _NO_VALUES:
             return missing
         if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):

@@ -299,7 +299,8 @@ def chance_text(change: SetChange, noun: str) -> str:
         text = f"if nothing had changed, {of_hundred} of 100 sessions would lose as much"
     elif change.asked.question == "another":
         text = f"another model that is as good would lose as much in {of_hundred} of 100"
-        text += f" ({counted(change.runs, 'cluster')} exchanged)"
+        if change.runs < change.n:
+            text += f" (the cases of {counted(change.runs, 'cluster')} change together)"
     else:
         text = (
             f"a {noun} that is neither better nor worse would lose as much in {of_hundred} of 100"

@@ -227,10 +227,15 @@ def _judges_of(
 
 NOT_IN_BASELINE = "not in the baseline"
 NOT_IN_SUITE = "no longer in the suite"
+NO_VERDICT = "without a verdict"
 CASE_CHANGED = "the case has changed: another text of the case or its rubric, or another label"
 # What a suite is compared by where it has grown: fewer runs cannot show a loss of another judge.
 _FEWEST_RUNS = 5
-_KINDS = {NOT_IN_SUITE: "left the suite", CASE_CHANGED: "with other labels or texts"}
+_KINDS = {
+    NOT_IN_SUITE: "left the suite",
+    NO_VERDICT: NO_VERDICT,
+    CASE_CHANGED: "with other labels or texts",
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,8 +85,8 @@ class Held:
     of. `left_out` are the ids of cases that a marker or another plugin has skipped. `common`
     compares what both sides have, and is never PASS.
     A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
-    wrong. `changed` says what a change of the baseline since the base branch accepts, `turning` how
-    the meaning of a 1 is turned.
+    wrong. `no_verdict` says which cases of a table have none, `changed` what a change of the
+    baseline since the base branch accepts, `turning` how the meaning of a 1 is turned.
     """
 
     scope: Scope
@@ -96,6 +96,7 @@ class Held:
     common: bool = False
     accepts: bool = False
     wrong_labels: int = 0
+    no_verdict: str = ""
     changed: str = ""
     turning: str = ""
 
@@ -268,8 +269,8 @@ _NOTHING_COMPARED = {
 def _reasons(session: _Session) -> Iterator[Reason]:
     """Why it fails or is unclear, in the order in which it is told."""
     held, comparison = session.held, session.comparison
-    yield from _missing(session)
     if held.accepts:
+        yield from _missing(session)
         yield from _limits(session)
         yield from _useless(session)
         return
@@ -280,6 +281,7 @@ def _reasons(session: _Session) -> Iterator[Reason]:
                 text = f"{text}: {why}"
         yield Reason("UNCLEAR" if session.rules.has_limits else "FAIL", "uncompared", text)
     yield from _drops(session)
+    yield from _missing(session)
     yield from _limits(session)
     yield from _wrong(session)
     yield from _probes(session)
@@ -298,7 +300,8 @@ def _missing(session: _Session) -> Iterator[Reason]:
     outcomes += [NEVER_REPORTED] * len(session.never_reported)
     if outcomes:
         has = "has" if len(outcomes) == 1 else "have"
-        text = f"{counted(len(outcomes), 'case')} {has} no verdict ({_numbers(outcomes)})"
+        why = session.held.no_verdict or f"({_numbers(outcomes)})"
+        text = f"{counted(len(outcomes), 'case')} {has} no verdict {why}"
         cases = tuple(sorted([*unscored.ids, *session.never_reported]))
         yield Reason("FAIL", "missing", text, "", cases)
     elif session.is_active and not len(session.judged):

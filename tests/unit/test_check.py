@@ -139,7 +139,9 @@ def test_a_case_of_the_baseline_without_a_row_fails_unless_left_out_by_option(ru
     old = written("case,label,verdict\n" + "".join(rows), "old.csv")
     code, printed = run(path, "--baseline", old)
     assert code == 1
-    assert "7 cases have no verdict (7 never reported)" in " ".join(printed.split())
+    assert "7 cases have no verdict (c33, c34, c35 and 4 more: no row): --common" in " ".join(
+        printed.split()
+    )
     assert run(path, "--baseline", old, "--common")[0] == 1
     assert run(path, "--baseline", old, "--common", "--unclear=pass")[0] == 0
 
@@ -483,14 +485,63 @@ def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
     whole = [f"{row}{number % 2}\n" for number, row in enumerate(rows)]
     head = "case,ann,bo,earlier,verdict\n"
     how = ("--label=ann", "--label=bo", "--same-judge", option)
-    for empty, failing in ((2, "PASS  the judge is as good as before on 38"), (3, "FAIL  1 case")):
+    for empty, failing in (
+        (2, "PASS  no verdict changed: the judge is as good"),
+        (3, '(c2: "verdict" is empty)'),
+    ):
         lines = [f"{row}\n" for row in rows[:empty]] + whole[empty:]
         code, printed = run(written(head + "".join(lines)), "--baseline=earlier", *how)
         assert (code, failing in printed) == (int(empty > 2), True), printed
-        assert "2 cases without a label have no verdict either" in " ".join(printed.split())
+        assert "2 cases with neither label nor verdict: nothing fails by them" in " ".join(
+            printed.split()
+        )
     new, old = written(head + "".join(whole[3:])), written(head + "".join(whole), "old.csv")
     code, printed = run(new, f"--baseline={old}", *how)
     assert (code, "FAIL  1 case has no verdict" in printed) == (1, True), printed
+
+
+def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
+    rows = ["Ticket-ID,kind,Customer question,human,before,verdict"]
+    for number in range(60):
+        word = "Not OK" if number % 3 else "OK"
+        rows.append(
+            f"t{number},k{number % 2},where is my parcel {number},{word},{word},{word.lower()}"
+        )
+    options = ("--baseline=before", "--classes=OK,Not OK")
+    first = "case: Ticket-ID, baseline: before; shown: Customer question; not used: kind; --by kind"
+    code, printed = run(written("\n".join(rows)), *options)
+    text = " ".join(printed.split())
+    assert (code, first in text, "ok = OK" in text) == (0, True, False), printed
+    assert "taken for another model; --same-judge where only its prompt is new" in text
+    assert "PASS no verdict changed: the judge is as good as before on 60 cases" in text
+    code, printed = run(written("\n".join(rows).replace("Not OK,not ok", "Not OK,ok")), *options)
+    text = " ".join(printed.split())
+    assert "customer question: where is my parcel" in text
+    assert (code, "gave OK, right is Not OK" in text, "exchanged" in text) == (1, True, False)
+    assert (
+        "read 40 cases (40 newly wrong); where a label is wrong, correct it in that row (human"
+        in text
+    )
+
+
+def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) -> None:
+    rows = ["kind,human,earlier,verdict"]
+    for number in range(160):
+        label = number % 2
+        now = 0 if number % 8 == 1 else label
+        human = label if number < 120 else "#N/A"
+        rows.append(f"k{number % 4},{human},{label},{'#REF!' if number == 3 else now}")
+    options = ("--baseline=earlier", "--by=kind", "--same-judge", "--report=r.md")
+    code, printed = run(written("\n".join(rows)), *options)
+    lines = printed[printed.index("FAIL") :].splitlines()
+    assert lines[0] == "FAIL  the judge misses 15 of 59 violations that it found before"
+    assert (
+        lines[1].strip()
+        == '1 case has no verdict (line 5: "verdict" is empty): --common leaves out'
+    )
+    assert (code, len(lines) < 24, "more row" in printed) == (1, True, False)
+    assert "! 40 cells of human with an error of the spreadsheet, read as empty" in printed
+    assert "! 1 cell of verdict with an error" in printed
 
 
 def test_on_a_wide_scale_right_is_near_the_label_and_exact_is_told_apart(run: Run) -> None:
@@ -549,7 +600,9 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ("label\nfail\n", "--verdict=label", "no column of labels; its columns"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "is held against itself"),
     ("human_says,verdict\n1,0\n", "", "its columns are human_says"),
-    ("label,judge_a,judge b\n1,0,1\n", "", "name it: --verdict COL"),
+    ("label,judge_a,judge b\n1,0,1\n", "", "say it: --verdict COL"),
+    ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "say it: --label ann --label bo --verdict 'gpt j"),
+    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if --map"),
     (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
     (HEAD + "a,1,1\n", "--baseline=verdit", "is no column, and no such"),
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
@@ -629,7 +682,7 @@ def test_keys_are_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch, name: str
     assert "[REDACTED]" in text
     # Nor where it stands in the place of a column's name.
     code, refused = run(written(f"{key},b\n1,2\n"))
-    assert (code, "no column of verdicts" in refused) == (4, True)
+    assert (code, "none of verdicts" in refused) == (4, True)
     for shown in (text, refused, *(Path(path).read_text("utf-8") for path in reports)):
         assert key not in shown
 

@@ -192,7 +192,7 @@ FAIL = [
         runs_of(24, wrong=range(6)),
         runs_of(24),
         held=OTHER_MODEL,
-        beside="model that is as good would lose as much in 2 of 100 (24 clusters exchanged)",
+        beside="as much in 2 of 100 (the cases of 24 clusters change together)",
     ),
     Row("the judge misses 6 of 24 violations (25%); min_recall 90% allows 2", LAXER, rules=RECALL),
     Row(
