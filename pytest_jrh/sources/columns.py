@@ -62,6 +62,7 @@ _MORE_REPEATS = "run run_id trial attempt seed"
 _ABOUT = "name what cases are about, such as a category"
 _FEWEST_CLUSTERS = 5
 _MOST_ANSWERS = 6
+_LOOKED_AT = 1_000
 _MOST_NAMED = 3
 # In a text that is judged, and not in a title or a category.
 _FEWEST_BLANKS = 3
@@ -359,7 +360,8 @@ def judged_texts(table: Table, used: Collection[str]) -> list[str]:
     """
     columns = [name for name in columns_named(table, TEXTS) if name not in used]
     for name in () if columns else table.names:
-        cells = [cell for cell in table.columns[name] if isinstance(cell, str) and cell]
+        first_cells = table.columns[name][:_LOOKED_AT]
+        cells = [cell for cell in first_cells if isinstance(cell, str) and cell]
         words = sum(cell.count(" ") for cell in cells)
         if name not in used and words > _FEWEST_BLANKS * len(cells):
             columns.append(name)
