@@ -534,7 +534,7 @@ def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) 
     options = ("--baseline=earlier", "--by=kind", "--same-judge", "--report=r.md")
     code, printed = run(written("\n".join(rows)), *options)
     lines = printed[printed.index("FAIL") :].splitlines()
-    assert lines[0] == "FAIL  the judge misses 15 of 59 violations that it found before"
+    assert lines[0] == "FAIL  the judge misses 15 of 59 violations (25%) that it found before"
     assert (
         lines[1].strip()
         == '1 case has no verdict (line 5: "verdict" is empty): --common leaves out'
