@@ -280,15 +280,15 @@ def choose_columns(
         hint = "name the column of their ids: --case COL"
         raise table.error("no column names the cases, so that rows cannot be put together", hint)
     texts = {column: table.texts(column) for column in {"", *taken()}}
-    columns = Columns(
+    return Columns(
         texts,
         tuple(filter(None, labels)),
         tuple(verdicts),
         by=tuple(filter(None, by)),
         order=order,
+        shown=tuple(judged_texts(table, {*texts, *by, order})),
         **chosen,
     )
-    return columns._replace(shown=tuple(judged_texts(table, columns.used)))
 
 
 def _ways_to_name(table: Table, roles: Iterable[str], taken: Collection[str]) -> Iterator[str]:
