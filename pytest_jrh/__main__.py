@@ -1,4 +1,4 @@
-"""Commands beside pytest, such as `python -m pytest_jrh init`."""
+"""The commands of pytest-jrh besides pytest itself."""
 
 from __future__ import annotations
 
@@ -86,21 +86,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(
         prog="python -m pytest_jrh",
         description=__doc__,
-        epilog="Documentation: the folder docs, of the repository and of the installed package",
+        epilog="Documentation: the folder docs in the repository and in the installed package",
     )
     parser.add_argument("--version", action="version", version=f"pytest-jrh {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    _declare_merge(
-        commands.add_parser("merge", help="merge the shards of a suite, and decide about the whole")
-    )
+    _declare_merge(commands.add_parser("merge", help="decide about a suite that ran in shards"))
     _declare_init(commands.add_parser("init", help="write the files of a new suite"))
     declare_check(
-        commands.add_parser(
-            "check", help="check a table of verdicts against its labels: figures, gate, reports"
-        )
+        commands.add_parser("check", help="compare the verdicts in a table with its labels")
     )
-    _declare_label(commands.add_parser("label", help="label cases in the browser, without a suite"))
-    demo = commands.add_parser("demo", help="write a recorded suite, and run it")
+    _declare_label(commands.add_parser("label", help="label cases in the browser"))
+    demo = commands.add_parser("demo", help="write an example suite and run it, without a key")
     demo.add_argument(
         "folder",
         nargs="?",
@@ -110,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="a new folder (default: %(default)s)",
     )
     schema = commands.add_parser(
-        "schema", help="write the JSON schemas of configs and rubric files for editors"
+        "schema", help="write JSON schemas with which editors check configs and rubric files"
     )
     schema.add_argument(
         "--folder",
@@ -155,10 +151,10 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
     merge.add_argument(
         "--judge",
         metavar="MODULE:FUNCTION",
-        help="the function that the hook pytest_jrh_judge supplied to the shards",
+        help="the judge, if a conftest.py supplied it to the shards",
     )
     merge.add_argument(
-        "-v", "--verbose", action="count", default=0, help="print all figures and reasons, too"
+        "-v", "--verbose", action="count", default=0, help="also print all figures and reasons"
     )
     for option in OPTIONS:
         if option.merged:
@@ -174,63 +170,61 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         type=_local,
         required=True,
         metavar="FILE_OR_FOLDER",
-        help="the agent's runs: an Inspect log, conversations, sessions or traces (.jsonl, .json), "
-        "or a folder; or answers: a table, or the results of another tool",
+        help="an agent's runs (an Inspect log, conversations, sessions or traces, or a folder of "
+        "them), or answers (a table, or the results of another tool)",
     )
     init.add_argument(
         "--of",
         choices=("runs", "answers", "pairs"),
         default="",
-        help="what the log holds (default: answers of a table or results, pairs where it has two)",
+        help="what the log holds (by default, its content decides)",
     )
     init.add_argument(
         "--rubric",
         action="append",
         default=[],
         metavar="ID[: TEXT]",
-        help="a rubric, and its text where it is not to be filled in, or once a file of rubrics; "
-        "may be given several times",
+        help="a rubric, or once a file of rubrics; without a text, you fill it in later; may be "
+        "given several times",
     )
     labelled = init.add_mutually_exclusive_group()
     labelled.add_argument(
         "--labels",
         type=_local,
         metavar="FILE",
-        help="labels of runs, as CSV or JSON lines: the suite judges these runs as they are",
+        help="a file of labels (CSV or JSON lines); the suite judges the labelled runs as they are",
     )
     init.add_argument(
         "--judge",
         metavar="KIND:NAME",
-        help="model:NAME of a prompt, python:FILE.py:FUNCTION or inspect_scorer:FILE.py@NAME",
+        help="model:NAME (for a prompt), python:FILE.py:FUNCTION or inspect_scorer:FILE.py@NAME",
     )
-    init.add_argument(
-        "--prompt", type=Path, metavar="FILE", help="the prompt of the judge, where you have one"
-    )
+    init.add_argument("--prompt", type=Path, metavar="FILE", help="your own prompt for the judge")
     init.add_argument(
         "--verdict",
         metavar="PATTERN",
         default="",
-        help="where the prompt's answer has its verdict, such as 'Verdict: (pass|fail)'",
+        help="with --prompt: how to find the verdict in an answer, such as 'Verdict: (pass|fail)'",
     )
     for name in _COLUMNS:
         init.add_argument(
-            f"--{name}", metavar="COL", default="", help=f"the column of a table with the {name}"
+            f"--{name}", metavar="COL", default="", help=f"the column with the {name}"
         )
     labelled.add_argument(
-        "--label", metavar="COL", default="", help="what people said of an answer"
+        "--label", metavar="COL", default="", help="the column with what people said"
     )
     declare_meanings(init)
-    init.add_argument("--scale", metavar="LOW-HIGH", type=scale, help="that of labels of numbers")
+    init.add_argument("--scale", metavar="LOW-HIGH", type=scale, help="the scale of numeric labels")
     init.add_argument(
         "--ci",
         choices=("github", "gitlab"),
         default="github",
-        help="the service whose jobs guard the suite (default: %(default)s)",
+        help="the CI service to write a workflow for (default: %(default)s)",
     )
     init.add_argument(
         "--ordinal",
         action="store_true",
-        help="rubrics with a scale of scores, not violated or satisfied",
+        help="the judge gives scores on a scale",
     )
     init.add_argument(
         "--folder",
@@ -244,7 +238,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
 
 def _declare_label(label: argparse.ArgumentParser) -> None:
     label.add_argument(
-        "file", metavar="FILE", type=_local, help="conversations, a log, a table, or results"
+        "file", metavar="FILE", type=_local, help="a table, results of a tool, or transcripts"
     )
     label.add_argument("--rubric", metavar="TEXT_OR_FILE", default="", help="ID: TEXT, or a file")
     label.add_argument("--sample", type=int, metavar="N", help="label N cases, drawn at random")
@@ -252,47 +246,49 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
         "--by",
         metavar="COL",
         default="",
-        help="with --sample: draw evenly from the words of a column, such as verdict, with weights",
+        help="with --sample: draw the same number for each value of a column, such as verdict",
     )
-    label.add_argument("--reviewer", metavar="NAME", help="who labels (default: the page asks)")
+    label.add_argument("--reviewer", metavar="NAME", help="your name (default: the page asks)")
     label.add_argument(
         "--out",
         type=Path,
         default="labels.csv",
         metavar="CSV",
-        help="where the labels go (default: labels.csv)",
+        help="the file for the labels (default: labels.csv)",
     )
     label.add_argument(
         "--disagreements",
         type=Path,
         metavar="CSV",
-        help="settle the cases of a label file on which people disagree: their votes are shown",
+        help="settle the cases of this file on which people disagree; shows their votes",
     )
     label.add_argument(
         "--overlap",
         type=float,
         metavar="SHARE",
         default=1.0,
-        help="the share that everybody labels; the rest is divided (default: all)",
+        help="the share of the cases that everybody labels; others go to one person (default: 1)",
     )
     label.add_argument(
         "--words",
         nargs=2,
         metavar=("KEPT", "BROKEN"),
         default=(),
-        help="the answers that are shown in place of 'yes, it keeps to it' and 'no, it breaks it'",
+        help="what to show in place of 'yes, it keeps to it' and 'no, it breaks it'",
     )
     label.add_argument(
         "--label",
         metavar="COL",
         default="",
-        help="skip the rows of a table that have something in this column",
+        help="skip rows that have a value in this column",
     )
     label.add_argument(
         "--labels", type=_local, metavar="FILE", help="skip the cases with a label in this file"
     )
-    label.add_argument("--text", metavar="COL", action="append", help="a column of a table to show")
-    label.add_argument("--case", metavar="COL", help="the column of a table that names the cases")
+    label.add_argument(
+        "--text", metavar="COL", action="append", help="a column to show; repeatable"
+    )
+    label.add_argument("--case", metavar="COL", help="the column with the ids of the cases")
 
 
 def _local(name: str) -> Path:

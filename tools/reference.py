@@ -46,14 +46,14 @@ _CONFIGURATION = """\
 # Configuration
 
 A suite is one YAML file. `python -m pytest_jrh init` writes one with comments, and `python -m pytest_jrh schema` writes
-its JSON schema beside the configs, with which editors complete and check keys. A mistake is a usage error (exit code 4)
-with file, line, key and the nearest match; all mistakes are reported at once.
+a JSON schema next to the configs, so that editors complete and check keys. If a config has mistakes, pytest exits with
+code 4 and lists all of them, each with its file, line and key, and the nearest valid key.
 
-A relative path is looked for from the folder that pytest is started in, then from pytest's rootdir, then from the config's folder: the first place
-where it exists counts. A file or folder that does not exist yet is made where the suite's log or rubrics were found.
+A relative path is looked up in the folder in which pytest is started, then in pytest's rootdir, then in the config's folder; the first
+match is used. New files and folders are created where the suite's log or rubrics were found.
 
-Each section of a config is a heading here. Every key may be left out or null unless it is marked *required*. Configs of
-RAND's Judge Reliability Harness are read as they are: [here](rand.md) stands where each of their keys goes.
+Each section of a config has a heading below. You may leave out every key that is not marked *required*, or set it to null. Configs of
+RAND's Judge Reliability Harness can be used unchanged: [this page](rand.md) says which of our keys each of theirs means.
 """
 _RUBRICS = """\
 ## Rubric files
@@ -71,48 +71,49 @@ export OPENAI_API_KEY=...        # or OPENAI_BASE_URL, for a server of your own
 pytest --jrh-config=inputs/configs/config_binary_harmbench.yml --jrh-record-mode=once
 ```
 
-`outputs/config_binary_harmbench` then holds `synthetic_label_flip.csv`, `label_flip_results_MODEL.csv` and `MODEL_report.json`; the same
-command without `--jrh-record-mode` makes no call. With `use_HITL_process` the made cases are looked at in the browser first, on a terminal.
+`outputs/config_binary_harmbench` then contains `synthetic_label_flip.csv`, `label_flip_results_MODEL.csv` and `MODEL_report.json`. Run
+again without `--jrh-record-mode`, the command makes no call. With `use_HITL_process`, the made cases are shown in the browser before they
+are judged (if pytest runs on a terminal).
 
 ## Tests of answers
 
-A config is about answers where its `template` is `single_judge`, `single_judge_str` or `single_autograder`, or a test is one of these:
+A config is about answers if its `template` is `single_judge`, `single_judge_str` or `single_autograder`, or if it has one of these tests:
 
 | test of RAND's | here |
 | --- | --- |
-| `label_flip` | a labelled answer is edited so that the other answer is right; without the verifier's word for it there is no case |
-| `synthetic_ordinal` | a row is edited to each score; `num_seed_examples_per_generation` rows with that score are shown to the editor |
-| `stochastic_stability`, `answer_ambiguity` | a row as it is, judged `number_of_seeds` times `repetitions`; flicker is how often two verdicts differ |
-| `semantic_paraphrase`, `verbosity_bias_long`, `verbosity_bias_short` | a probe: the editor says the same in other words, or at another length |
-| `format_invariance_1`, `_2`, `_3` | a probe, in code: blank lines, blanks between words, indents |
-| one of your own in `prompts/synthetic_generation_prompts/basic_perturbation_instructions.json` | a [probe by text](more_tests.md), which keeps the label, or flips it in `discriminative_tests`; RAND's own texts there are not used |
+| `label_flip` | a labelled answer is edited so that the opposite label is right; if the verifier does not confirm this, there is no case |
+| `synthetic_ordinal` | a row is edited to get each score; the editor is shown `num_seed_examples_per_generation` rows with that score |
+| `stochastic_stability`, `answer_ambiguity` | an unchanged row is judged `number_of_seeds` times `repetitions`; flicker is how often two verdicts differ |
+| `semantic_paraphrase`, `verbosity_bias_long`, `verbosity_bias_short` | a probe: the editor writes the same in other words, or at another length |
+| `format_invariance_1`, `_2`, `_3` | a probe without a model: blank lines, spaces between words, indents |
+| one of your own in `prompts/synthetic_generation_prompts/basic_perturbation_instructions.json` | a [probe in words](more_tests.md#write-a-probe-in-words). It keeps the label, or flips it if it is in `discriminative_tests`. RAND's own texts in this file are not used |
 
-- Rows are those that RAND draws: `target_num_per_bucket` of them, of `synthetic_ordinal` and `stochastic_stability` their `sample_num_from_orig`. What a probe changes is a row of the test `labels`, which is added.
-- Instruction and rubric are one question, which judge, editor and verifier are asked alike. 1 is `true` (Y) and 0 `false` (N), whatever that means; of scores the ends are `lowest_score` and `highest_score`.
-- `original_idx` names the rows, else their number does, from 0. A row without a label is no case, and reports count it. A label in other words than yes, true, y and 1 (no, false, n and 0) is refused: `labels: {metadata: COLUMN, map: {harmful: 1, harmless: 0}}` beside RAND's keys says what they mean.
-- Keys that a file leaves out are not filled up from RAND's default config: a missing `template` is refused. An empty `tests_to_evaluate` is all tests. `test_agent_perturbation_config` is left out.
-- Judges of a panel have one scale and the same columns. A prompt of RAND's is `judge: {prompt_path: FILE, score_map: {"True": 1, "False": 0}}`.
-- Refused, with the reason: `use_original_data_as_expected: True`, `test_debug_mode: True`, `multiclass_judge`, and an `aggregation_reference_column` that is not the column of the labels.
-- Texts that a model wrote for a probe stand in its recordings, and in no table.
+- The rows are the ones that RAND draws: `target_num_per_bucket` rows, or `sample_num_from_orig` for `synthetic_ordinal` and `stochastic_stability`. Probes change rows of the test `labels`, which is added for them.
+- Instruction and rubric are joined into one question for judge, editor and verifier. 1 is `true` (Y) and 0 is `false` (N), whether that is good or bad. A scale goes from `lowest_score` to `highest_score`.
+- The id of a row is its `original_idx`, or else its number, starting at 0. A row without a label makes no case; reports count such rows. Labels may be yes, true, y and 1, or no, false, n and 0. For other words, add to RAND's keys what they mean: `labels: {metadata: COLUMN, map: {harmful: 1, harmless: 0}}`.
+- If a file leaves out a key, RAND's default config is not used; without `template`, the file is refused. An empty `tests_to_evaluate` means all tests. `test_agent_perturbation_config` is ignored.
+- The judges of a panel must have the same scale and columns. To use one of RAND's prompts: `judge: {prompt_path: FILE, score_map: {"True": 1, "False": 0}}`.
+- These are refused, with a reason: `use_original_data_as_expected: True`, `test_debug_mode: True`, `multiclass_judge`, and an `aggregation_reference_column` that is not the column of the labels.
+- Texts that a model wrote for a probe are in its recordings, but in no table.
 
-# Keys of RAND's files
+## Their keys
 
-The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
-`inputs/data/{module_name}`. `template` and the lowest and highest score become `rand.scale`. Tests of agents keep RAND's names,
-`agent_perturbation` (here `perturbation`) and `agent_positives` (here `positives`), and `labels` and probes may be beside them.
+If `admin.dataset_config` names the log, the rubrics or the note to the judge, they are read from `inputs/data/{module_name}`. `template`
+and the lowest and highest score become `rand.scale`. Tests of agents have RAND's names: `agent_perturbation` (here `perturbation`) and
+`agent_positives` (here `positives`). `labels` and probes can be added to them.
 """
 _OPTIONS = """\
 # Options
 
-Each option has an ini key of the same name (`--jrh-record-mode` is `jrh_record_mode`) for `pyproject.toml`,
-`pytest.ini` or `tox.ini`; the command line wins; what overwrites files (`--jrh-update-baseline`, `--jrh-prune`,
-record modes `all`) is refused there. Paths are relative to the folder that pytest
-is started in, those of an ini file to its own. What record modes do is in [Recordings](recordings.md#record-modes).
+Each option has an ini key of the same name for `pyproject.toml`, `pytest.ini` or `tox.ini` (`--jrh-record-mode` is
+`jrh_record_mode`). The command line overrides it. Options that overwrite files (`--jrh-update-baseline`, `--jrh-prune`,
+record mode `all`) are not allowed in an ini file. Paths on the command line are relative to the folder in which pytest is started,
+and paths in an ini file to the folder of that file. [Recordings](recordings.md#record-modes) explains the record modes.
 """
 
 _LLMS = """\
-To take a project from a log of an agent's runs to a committed suite, follow the skill
-[pytest-jrh](../skills/pytest-jrh/SKILL.md) step by step. An installed package has these pages as files: the last line of `python -m pytest_jrh --help` says where."""
+To lead a project from a log of an agent's runs to a committed suite, follow the skill
+[pytest-jrh](../skills/pytest-jrh/SKILL.md) step by step. These pages are installed as files, too: the last line of `python -m pytest_jrh --help` says where."""
 
 # As Claude Code, Codex and Cursor read it.
 _SKILL = """\
@@ -188,7 +189,7 @@ def configuration() -> str:
         rows = [key for key in keys[name] if _is_row(sections[name]["properties"][key])]
         parts += [f"## `{path}`", _purpose(value)]
         if name == "ModelDefaults":
-            parts.append(f"Of the keys of [a model](#a-model) {_in_words(rows)}.")
+            parts.append(f"These keys of [a model](#a-model): {_in_words(rows)}.")
             rows = []
         elif base is not None:
             rows = [key for key in rows if key not in keys[base]]
@@ -196,7 +197,11 @@ def configuration() -> str:
         if rows:
             parts.append(_rows(sections[name], rows))
     model = sections[_MODEL]
-    parts += ["## A model", "A stage of making cases, or a judge.", _rows(model, keys[_MODEL])]
+    parts += [
+        "## A model",
+        "The keys of a judge, and of each stage that makes cases.",
+        _rows(model, keys[_MODEL]),
+    ]
     parts.append(_RUBRICS)
     for name, title in {"RubricEntry": "A rubric", "LevelEntry": "A score level"}.items():
         section = rubrics["definitions"][name]
@@ -266,7 +271,7 @@ def _rows_of_rand() -> list[tuple[str, ...]]:
 
 def _of_rand_unused() -> str:
     names = ", ".join(f"`{dotted(path)}`" for path in rand.UNUSED)
-    return f"Without meaning in a file about agents, and named once in a warning: {names}."
+    return f"These keys have no effect in a file about agents; a warning names them once: {names}."
 
 
 def options() -> str:

@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = {
-    "case": "what names a case",
-    "rubric": "which criterion a row is about",
-    "cluster": "what rows have in common that are not independent, such as a task",
-    "repeat": "tells apart the rows of a judge that judged a case more than once",
-    "judge": "names the judge of a row, where each judge has rows of its own",
-    "annotator": "names who gave the label of a row, where each person has rows of their own",
-    "order": "with --pairs: tells the rows that show the two answers the other way round",
-    "settled": "has labels that win over what people say",
+    "case": "the id of a case",
+    "rubric": "the rubric that a row is about",
+    "cluster": "a group of rows that depend on each other, such as a task",
+    "repeat": "the number of a repeat, if a judge judged a case more than once",
+    "judge": "the name of the judge, if each judge has its own rows",
+    "annotator": "the name of who gave the label, if each person has their own rows",
+    "order": "with --pairs: says in which order a row shows its two answers",
+    "settled": "final labels, which override what people said",
 }
 _OF_SEVERAL = {
-    "label": "what people said; once for each person",
-    "verdict": "what a judge said; once for each judge",
-    "by": "what figures are told apart by, such as a category; may be given several times",
+    "label": "what people said; give it once for each person",
+    "verdict": "what a judge said; give it once for each judge",
+    "by": "a category to report on; may be given several times",
 }
 _OF_BASELINE = {
-    "proof": "pass only where a larger drop than --max-drop is excluded",
-    "common": "compare the cases that both have; else one without a row or a verdict fails",
-    "same-judge": "the baseline is of the same judge, whatever its column is called",
-    "gate-by": "the slices of --by decide, too; each may lose twice --max-drop",
+    "proof": "PASS only if a loss of more than --max-drop is unlikely on other runs, too",
+    "common": "compare only cases that both have; without it, a case that one lacks fails",
+    "same-judge": "the baseline is the same judge with another prompt, not another judge",
+    "gate-by": "the categories of --by count for the decision; each may lose twice --max-drop",
 }
 
 
@@ -68,15 +68,14 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "--max-drop",
         metavar="X",
         type=_share,
-        help="how much the judge may lose since the baseline, beside its flicker (default: 0.05, "
-        "which is 5 points)",
+        help="how much the judge may lose since the baseline (default: 0.05, which is 5 points)",
     )
     for name, help_text in _OF_BASELINE.items():
         check.add_argument(f"--{name}", action="store_true", help=help_text)
     check.add_argument(
         "--unclear",
         choices=("pass", "fail"),
-        help="the exit code of what is UNCLEAR: 0 or 1 (default: 1 where it is about a change)",
+        help="the exit code of UNCLEAR is 0 (pass) or 1 (fail); default: 1 if a change is unclear",
     )
     check.add_argument(
         "--report",
@@ -94,7 +93,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
 def _declare_columns(check: argparse.ArgumentParser) -> None:
     """The options about the columns of a table, and about what values mean."""
     columns = check.add_argument_group(
-        "columns", "found by common names where they are not named here"
+        "columns", "recognized by common names, unless you name them here"
     )
     for name, help_text in _COLUMNS.items():
         columns.add_argument(f"--{name}", metavar="COL", help=help_text)
@@ -104,7 +103,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--labels",
         metavar="FILE",
         default="",
-        help="what people said, where that is in another file",
+        help="another file with what people said",
     )
     declare_meanings(check)
     numbers = check.add_mutually_exclusive_group()
@@ -112,26 +111,26 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--threshold",
         metavar="X",
         type=_share,
-        help="verdicts are probabilities (no confidences) of what 1 means; from X on they are 1",
+        help="verdicts are probabilities of what 1 means; from X on they count as 1",
     )
     check.add_argument(
         "--error",
         metavar="X",
         type=_share,
-        help="with --threshold: the share that may be wrong of what the judge decides alone "
+        help="with --threshold: how many of the verdicts that need no person may be wrong "
         "(default: 0.05)",
     )
     numbers.add_argument(
         "--classes",
         metavar="A,B,...",
         type=lambda text: [name.strip() for name in text.split(",")],
-        help="the answers, where they are words or numbers without an order, such as "
-        "first,second,tie (words that are the same in labels and verdicts need none)",
+        help="the possible answers, if they are words or numbers without an order, such as "
+        "refund,exchange (not needed if labels and verdicts use the same words)",
     )
     numbers.add_argument(
         "--pairs",
         action="store_true",
-        help="labels and verdicts say which of two answers is better: first, second or tie, a or b",
+        help="labels and verdicts say which of two answers is better: first, second or tie",
     )
     numbers.add_argument(
         "--scale",
@@ -143,8 +142,8 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--within",
         metavar="N",
         type=int,
-        help="with --scale: how many levels off the label is still right (default: 0 on up to 10 "
-        "levels, else a fiftieth of the scale)",
+        help="with --scale: how many levels from the label is still right (default: 0 on up to 10 "
+        "levels, otherwise a fiftieth of the scale)",
     )
 
 
@@ -156,7 +155,7 @@ def declare_meanings(command: argparse.ArgumentParser) -> None:
         type=_meaning,
         action="append",
         default=[],
-        help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
+        help="what a word means: good=0 (satisfied), bad=1 (violated), a score, or NaN= (missing)",
     )
     command.add_argument(
         "--one",
@@ -164,7 +163,7 @@ def declare_meanings(command: argparse.ArgumentParser) -> None:
         type=_meaning_of_one,
         action="append",
         default=[],
-        help="what 1 (true, yes) means, whatever names of columns say; of one column COL=violated",
+        help="what 1 (true, yes) means; for one column COL=violated",
     )
 
 

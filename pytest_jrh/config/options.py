@@ -104,76 +104,78 @@ class Options:
 
     configs: tuple[Path, ...] = _option(
         "paths",
-        "collect this suite alone, or with the files named; may be given several times. The ini "
-        "key adds its suites to what pytest collects by itself",
+        "collect this suite, and no other tests but those that you name; may be given several "
+        "times. With the ini key, pytest collects the suite along with all other tests",
         "FILE",
         name="config",
     )
     record_mode: RecordMode | None = _option(
         "string",
-        "none: answer from cassettes alone; once: record or resume cases that are not "
+        "none: answer only from recordings; once: record or resume cases that are not "
         "complete; new_episodes: record what is missing; all: record everything again (default: "
-        "the suite's own, else none)",
+        "what the config says, or none)",
         "MODE",
         _MODES,
     )
     judge_record_mode: RecordMode | None = _option(
-        "string", "the record mode of the judge's calls alone", "MODE", _MODES
+        "string", "the record mode for the judge's calls only", "MODE", _MODES
     )
     plan: bool = _option(
         "bool",
-        "print the recorded calls, the calls to make and their cost, without making any",
+        "print which calls are recorded, which are to be made, and their cost; make none",
     )
     max_cost: float | None = _option(
-        "float", "spend at most this many US dollars; the rest is over_budget", "USD"
+        "float", "spend at most this many US dollars; the remaining cases end as over_budget", "USD"
     )
     max_calls: int | None = _option(
-        "int", "make at most this many model calls; the rest is over_budget", "N"
+        "int", "make at most this many model calls; the remaining cases end as over_budget", "N"
     )
     review: Literal["alone", "decide", "blind"] | None = _option(
         "choice",
-        "look at the cases in the browser. decide: accept, reject, edit; judging waits for "
-        "Finish. blind: label a sample of them, with nothing shown but the rubric and what is "
-        "judged. Alone: decide",
+        "open the cases in the browser. decide (the default): accept, reject or edit them; the "
+        "judge waits until you press Finish. blind: label a sample, seeing only the rubric and "
+        "what is judged",
         "HOW",
         _REVIEWS,
     )
     reviewer: str | None = _option(
-        "string", "who labels on the page of --jrh-review=blind (default: the page asks)", "NAME"
+        "string",
+        "the name of the person who labels with --jrh-review=blind (default: the page asks)",
+        "NAME",
     )
     baseline: Path | None = _option(
         "path",
-        "compare the verdicts with this baseline: without a gate, a regression fails",
+        "compare the verdicts with this baseline",
         "FILE",
         merged=True,
     )
     update_baseline: bool = _option(
         "bool",
-        "update the file of --jrh-baseline with this session's verdicts",
+        "write this session's verdicts to the file of --jrh-baseline",
         merged=True,
     )
     reports: tuple[Path, ...] = _option(
         "paths",
-        "write a report: FILE.html as a page (default: report.html in the results folder of a "
-        "suite that is not green; none: no page), FILE.md in Markdown (which also goes to "
-        "$GITHUB_STEP_SUMMARY where that is set); may be given several times",
+        "write a report as a page (FILE.html), Markdown (FILE.md; also appended to "
+        "$GITHUB_STEP_SUMMARY), JSON or JUnit (FILE.xml); may be given several times. By default "
+        "a suite that does not pass writes report.html to its results folder (none: it does not)",
         "FILE",
         name="report",
         merged=True,
     )
     frozen: bool = _option(
         "bool",
-        "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
+        "take the cases from the suite's agent_perturbations.jsonl; do not read its log",
         merged=True,
     )
     retry_unscored: bool = _option(
         "bool",
-        "in a recording mode: only repeat calls whose recorded answer is unusable (refused, "
-        "invalid)",
+        "in a recording mode: repeat only the calls whose recorded answer could not be used "
+        "(refused, invalid)",
     )
     prune: bool = _option(
         "bool",
-        "remove unused cassettes; with --jrh-plan, list them",
+        "remove recordings that no case uses; with --jrh-plan, only list them",
     )
 
 

@@ -434,15 +434,16 @@ class RandTest(ConfigSection):
     """A test of answers by RAND's name."""
 
     rows: Runs = 0
-    """How many rows of the table are drawn, as RAND draws them; 0 means all."""
+    """How many rows of the table are drawn, in the way RAND draws them; 0 means all."""
     again: Flag = False
     """Whether a row may be drawn again."""
     judged: Flag = True
     """Whether its cases are judged, not only made."""
     seeds: Count = 1
-    """How often each of its cases is judged at least, as RAND's harness has seeds for it."""
+    """How many seeds RAND's harness has for this test; each case is judged at least that many
+    times."""
     repetitions: Count = 1
-    """How often for each of the seeds, which no model is sent."""
+    """How many times a case is judged for each seed. Seeds are not sent to a model."""
 
 
 def instruction(name: str) -> str:

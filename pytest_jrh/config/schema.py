@@ -101,9 +101,9 @@ class _Drawn(ConfigSection):
     """How many cases a probe has, and of which others they are derived."""
 
     of: BaseKinds = ()
-    """The tests whose cases are changed. Empty: all of the suite."""
+    """The kinds of cases that are changed. Empty: all kinds of the suite."""
     max_cases: Count = MOST_BASES
-    """How many cases are changed at most: a draw over all of the suite."""
+    """The largest number of cases that are changed; they are drawn from the whole suite."""
 
 
 class ProbeSection(_Drawn):
@@ -113,19 +113,20 @@ class ProbeSection(_Drawn):
         Several[Text],
         Takes("all, or a list of names of variants"),
     ] = ()
-    """all: every case is changed in every way that the probe has. A list: in each of these ways, of
-    which a name may also be a part, such as an attack. Left out: in 4 ways for prompt_injection,
-    else in one, drawn so that all come equally often."""
+    """all: every case is changed in every way that the probe knows. A list: in these ways; a part
+    of a name, such as an attack, stands for all variants that contain it. Left out: in 4 ways for
+    prompt_injection and in one for other probes, drawn so that all are used equally often."""
 
 
 class ProbeByText(_Drawn):
     """A probe by text: the editor changes what the agent says, and the verifier confirms it."""
 
     instruction: Text
-    """What the editor is told to do with what the agent says, in words."""
+    """Tells the editor how to change what the agent says."""
     changes: Literal["none", "flip"] = "none"
-    """What that does to the label. none: it stays. flip: it becomes the other one, and so must the
-    verdict. A case for which the verifier does not find so is skipped."""
+    """What the change does to the label. none: the label stays. flip: the label becomes the
+    opposite, and so must the verdict. If the verifier does not confirm the new label, the case is
+    skipped."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -162,28 +163,29 @@ class SuiteSection(ConfigSection):
         Takes("a file, a folder, a glob, or a list of these"),
     ] = ()
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
-    list), ATIF trajectories (.json) or jobs of Harbor, as a file, a folder, a glob, or a list of
+    list), ATIF trajectories (.json) or jobs of Harbor. A file, a folder, a glob, or a list of
     these."""
     of: Of = "runs"
-    """What is judged. runs: what an agent did. answers: single answers to requests, of a table (CSV
-    or JSON lines), of results of another tool, or of an Inspect log of one turn. pairs: which of
-    two answers is better, of a table."""
+    """What is judged. runs: what an agent did. answers: single answers to requests, from a table
+    (CSV or JSON lines), from results of another tool, or from an Inspect log of one turn. pairs:
+    which of two answers in a row of a table is better."""
     rubrics: PathText | None = None
-    """The rubric file, YAML or JSON. Where rubrics have score_levels, the suite is ordinal: each
-    has a scale of scores. Where they have classes, each has words without an order. Else it is
-    binary: each is violated or satisfied."""
+    """The rubric file, YAML or JSON. If its rubrics have score_levels, the suite is ordinal (a
+    scale of scores). If they have classes, verdicts are words without an order. Otherwise the suite
+    is binary: a rubric is violated or satisfied."""
     format: Annotated[
         InputFormat,
         Takes("a mapping of parts to JSON pointers, such as {messages: /log, id: [/task, /trial]}"),
     ] = InputFormat.model_construct()
-    """Where the parts of a conversation are, where it is not {id, messages, ...}: messages, answer,
-    system, id, epoch, cluster, metadata, input, target."""
+    """If a conversation does not have the form {id, messages, ...}: where its parts are (messages,
+    answer, system, id, epoch, cluster, metadata, input, target)."""
     answers: TwoAnswers | None = None
-    """Of a binary suite what a judge may answer, such as {1: harmful, 0: harmless}: the words of
-    prompts, labels and reports. Left out: 1 is violated, and 0 satisfied."""
+    """The names of the two verdicts of a binary suite in prompts, labels and reports, such as {1:
+    harmful, 0: harmless}. Left out: 1 is violated, and 0 satisfied."""
     within: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
-    """Ordinal: how many levels off the label a score may be and is still right. Left out: 0 on
-    scales of up to 10 levels, else a fiftieth of the scale (2 of 0 to 100)."""
+    """Ordinal suites: how far a score may be from the label and still be right, in levels. Left
+    out: 0 on scales of up to 10 levels, otherwise a fiftieth of the scale (2 on a scale from 0 to
+    100)."""
 
 
 class CasesSection(ConfigSection):
@@ -191,21 +193,21 @@ class CasesSection(ConfigSection):
 
     kinds: Kinds = ()
     """Which cases are made. perturbation: runs edited to violate a rubric. positives: runs that
-    satisfy it. labels: runs as they are, with the labels that the section `labels` names. A probe:
-    cases of the other tests, changed in a way that must not change the verdict."""
+    satisfy it. labels: runs as they are, with labels from the section `labels`. A probe: cases of
+    the other kinds, changed in a way that must not change the verdict."""
     rubrics: Annotated[tuple[Text, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
-    """The rubrics to use, by id. Empty: all in the file."""
+    """The ids of the rubrics to use. Empty: all rubrics in the file."""
     sample: Runs = 0
     """How many runs of the log to use; 0 means all."""
     sampling: Literal["rand", "kept"] = "rand"
-    """How runs are picked. rand: by their places in the log, as RAND's harness does; one run more
-    and all may be others. kept: those that were recorded first, then by their ids; also which cases
-    and variants probes have."""
+    """How runs are picked. rand: by their position in the log, as RAND's harness does; if the log
+    gets one more run, all picked runs may change. kept: recorded runs first, then others by their
+    ids. The same holds for the cases and variants of probes."""
     seed: Whole = DEFAULT_SEED
-    """Which runs are picked: the same for the same seed."""
+    """The seed of the draw: with the same seed, the same runs are picked."""
     edits: Literal["text", "acts"] = "text"
     """What an edit may change. text: the words of the agent's turns. acts: its calls and their
-    results, too: one is changed, put in or left out, and what follows is made to agree."""
+    results, too. A call is changed, added or removed, and later turns are adapted."""
     edits_at_most: Count = 3
     """At most this many turns of a run are edited."""
     scores: Annotated[
@@ -213,20 +215,20 @@ class CasesSection(ConfigSection):
         PlainValidator(_score_targets, json_schema_input_type=int | str | list[int | str]),
         Takes('integers or classes, as a list or as text like "1,3"'),
     ] = ()
-    """The scores, classes and n/a that cases are made for. Left out: all; of two answers not the
-    one that positives are made for."""
+    """The scores, classes and n/a that cases are made for. Left out: all of them (of two verdicts,
+    not the one that positives are made for)."""
     flip: Flag = False
-    """true: of runs with a label alone, and made to have another one. One that satisfies its rubric
-    is edited to violate it (perturbation), and one that violates it is mended (positives); on a
-    scale there is no case for the score that a run has."""
+    """true: only labelled runs are edited, each so that its label changes. perturbation edits runs
+    that satisfy the rubric to violate it; positives repairs runs that violate it. On a scale, no
+    case is made for the score that a run already has."""
     examples: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 0
-    """Ordinal: so many other runs that are labelled with the score to reach are shown to planner
-    and editor, drawn by seed."""
+    """Ordinal suites: how many other runs planner and editor are shown whose label is the score to
+    reach; drawn by seed."""
     frozen: Annotated[
         bool | PathText,
         Takes("true (the JSONL in output.dir), false, or the path of a JSONL file"),
     ] = False
-    """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
+    """Take all cases from agent_perturbations.jsonl; the log is not read."""
     preprocess: Annotated[
         Several[Text], Takes("the dotted name of a function, or a list of them")
     ] = ()
@@ -236,17 +238,18 @@ class CasesSection(ConfigSection):
         Annotated[str, Field(pattern="^[a-z0-9_]+$"), Takes("a name in a-z, 0-9 and _")],
         ProbeByText,
     ] = Field(default_factory=dict)
-    """Probes by text, by a name of their own, such as {third_person: {instruction: "..."}}."""
+    """Probes that you write in words, each with a name of your own, such as {third_person:
+    {instruction: "..."}}."""
     by: Annotated[
         Several[Text], Takes("a field of the samples' metadata, or a list of fields")
     ] = ()
-    """Fields of the samples' metadata, or JSON pointers: reports show what is wrong for each value,
-    the worst first; values with fewer than 10 cases together."""
+    """Categories: fields of the samples' metadata, or JSON pointers. Reports show what is wrong for
+    each value, the worst first. Values with fewer than 10 cases share a row."""
     cluster: Annotated[
         Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
     ] = None
-    """A field of the samples' metadata: samples with the same value belong together, as trials of
-    one task do, and are one observation in every interval. /task/id names one further down."""
+    """A field of the samples' metadata. Samples with the same value, such as trials of one task,
+    count as one observation in every interval. A nested field is /task/id."""
 
 
 def _or_false(schema: dict[str, Any]) -> None:
@@ -257,9 +260,9 @@ class EditorSection(StageSection):
     """The models that make cases: the editor's, and beside it those of the other stages."""
 
     planner: StageSection = StageSection.model_construct()
-    """Plans which turns to edit, and to what end."""
+    """Plans which turns to edit, and how."""
     summary: StageSection = StageSection.model_construct()
-    """Summarizes long runs where a prompt names `summary`. Left out: the editor's model."""
+    """Summarizes long runs, if a prompt contains `summary`. Left out: the editor's model."""
     verifier: Annotated[VerifierSection | None, Field(json_schema_extra=_or_false)] = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
@@ -272,32 +275,31 @@ class LabelSection(ConfigSection):
     """Labels of runs as they are, of people or of a program: of a file, or of the log itself."""
 
     path: PathText | None = None
-    """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and where
-    they are needed rubric_id, epoch, annotator, split, note."""
+    """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and if needed
+    rubric_id, epoch, annotator, split and note."""
     scorer: Text | None = None
-    """A scorer of the log, whose scores are the labels: C is satisfied and I violated, where map
-    does not say otherwise."""
+    """A scorer of the log whose scores are the labels. Unless map says otherwise, C is satisfied
+    and I is violated."""
     metadata: Text | None = None
-    """A field of the samples' metadata that holds the label; /task/reward names one further
-    down."""
+    """The field of the samples' metadata that holds the label. A nested field is /task/reward."""
     map: Annotated[
         dict[
             str, Annotated[str | int | float | bool, Takes("text, a number, true or false")] | None
         ],
         Takes("a mapping of values to labels"),
     ] = Field(default_factory=dict)
-    """The label for each value that is there, such as {C: 0, I: 1}; null for values that are no
-    label. Needed for numbers of the log in a binary suite, where 1 is violated."""
+    """Which label each value means, such as {C: 0, I: 1}, where 1 is violated; null means no label.
+    Required if a binary suite takes its labels from numbers in the log."""
     rubric_id: Text | None = None
-    """The rubric that the labels are about, where no column rubric_id says so."""
+    """The rubric that the labels are for, if there is no column rubric_id."""
     unlabelled: Literal["judge"] | None = None
-    """judge: runs without a label are judged, too, in a binary suite, so that reports say how often
-    runs are violated. Left out: they are no cases."""
+    """judge: in a binary suite, runs without a label are judged, too, so that reports can say how
+    often runs are violated. Left out: such runs are not used."""
     annotator: Text | None = None
-    """What reports call the people who gave the labels, where no column annotator says so."""
+    """Who gave the labels, as reports call them, if there is no column annotator."""
     by: LabelledBy | None = None
-    """Who gave the labels, for the reports: people, program, or column where nobody is known. Left
-    out: people for a file, column for a field of answers, else program."""
+    """Who gave the labels, for reports: people, a program, or column if that is not known. Left
+    out: people for a file, column for a field of a table of answers, otherwise program."""
 
     @property
     def source(self) -> str:
@@ -314,13 +316,12 @@ class Recording(ConfigSection):
     """Where recordings are and how they are used."""
 
     mode: RecordMode | None = None
-    """none: answer from recordings alone. once: record cases that are not complete. new_episodes:
-    record what is missing. all: record everything again.
-    """
+    """none: answer only from recordings. once: record cases that are not complete. new_episodes:
+    record what is missing. all: record everything again."""
     dir: PathText | None = None
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
     max_workers: Count = 10
-    """Model calls in flight at once."""
+    """The largest number of model calls at one time."""
 
     def record_modes(
         self, every_call: RecordMode | None, judge: RecordMode | None
@@ -334,18 +335,18 @@ class Output(ConfigSection):
     """Where cases and results are kept."""
 
     dir: PathText | None = None
-    """The folder of agent_perturbations.jsonl: inputs/suites/{suite} for a suite to be
-    committed."""
+    """The folder of agent_perturbations.jsonl. To commit the made cases, use inputs/suites/{suite}.
+    """
     rand: Flag = False
-    """Whether tables, JSON reports and debug files are written as RAND's harness has them."""
+    """Whether to write tables, JSON reports and debug files like RAND's harness."""
 
 
 class RandSection(ConfigSection):
     """What only files of RAND's harness say, so that they run as they are."""
 
     module: Text | None = None
-    """The name of the folders of the project's own prompts and of RAND's inputs and outputs. Left
-    out: the file's name."""
+    """The name of the folders with the project's own prompts, and with RAND's inputs and outputs.
+    Left out: the file's name."""
     scale: (
         Annotated[
             Literal["binary", "ordinal"]
@@ -358,43 +359,42 @@ class RandSection(ConfigSection):
         ]
         | None
     ) = None
-    """binary or ordinal. Two scores, lowest and highest: that is the scale of rubrics without
-    score_levels."""
+    """binary or ordinal; or the lowest and the highest score, for rubrics without score_levels."""
     instruction: Annotated[str | None, Takes("text")] = None
     """A note to the judge, in its prompt."""
     instruction_path: PathText | None = None
     """A file with that note."""
     judge_model: Text | None = None
-    """The model of the judge, or of each judge of a panel, that names none and is not code."""
+    """The default model of judges (except for code)."""
     cases_model: Text | None = None
-    """The model of every stage that makes cases and names none."""
+    """The default model of the stages that make cases."""
     summary_turns: Count = 20
-    """How many of the last turns a summary covers."""
+    """How many turns, counted from the end, a summary covers."""
     tests: dict[RandTestName, RandTest] = Field(default_factory=dict)
-    """Of a suite of answers the tests by RAND's names; a rubric of it may be plain text."""
+    """For a suite of answers: its tests, by RAND's names. A rubric may be plain text."""
     judged: Kinds = ()
-    """The tests that are judged; the others are only made. Empty: all of cases.kinds."""
+    """The kinds of cases that are judged; others are only made. Empty: all in cases.kinds."""
     objective: Objective = "fail"
-    """What perturbation aims at: fail violates the rubric, pass satisfies it."""
+    """Whether perturbation makes cases that violate the rubric (fail) or satisfy it (pass)."""
     confirmed: Flag = True
-    """Whether a case with objective pass needs the verifier's PASS."""
+    """Whether the verifier has to confirm a case with objective pass."""
     renew: Flag = True
     """true: the selected cases are made again. false: existing cases are reused, and missing ones
     are added."""
     write_jsonl: Flag = True
     """Whether made cases are written to agent_perturbations.jsonl."""
     review: Flag = False
-    """Look at every made case in the browser before any is judged, in a recording mode on a
-    terminal."""
+    """In a recording mode on a terminal: show every made case in the browser before it is judged.
+    """
     results: PathText | None = None
     """The folder of results.jsonl, the report and the tables."""
     stamp: Text | None = None
     """Added to the name of the suite's outputs folder."""
     table: Literal["csv", "xlsx"] = "csv"
-    """What a config of RAND's says; tables are CSV."""
+    """Accepted for RAND's configs; tables are always CSV."""
     metric: Text = "accuracy_score"
     """The metric of the report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or
-    f1_score; the others where scikit-learn is installed."""
+    f1_score; with scikit-learn installed, also its others."""
 
 
 class Config(ConfigSection):
@@ -405,24 +405,24 @@ class Config(ConfigSection):
     cases: CasesSection = CasesSection.model_construct()
     """Which cases are made, and how."""
     probes: dict[ProbeName, ProbeSection] = Field(default_factory=dict)
-    """By its name, how many cases each probe of cases.kinds has, and of which others."""
+    """For each probe in cases.kinds: how many cases it has, and which cases it changes."""
     models: ModelDefaults = ModelDefaults.model_construct()
-    """What every stage and judge takes over where it does not set it itself."""
+    """Defaults for every stage and judge."""
     judge: JudgeSection = JudgeSection.model_construct()
     """The judge under test: its model, prompt and settings."""
     judges: Annotated[
         Several[PanelJudge],
         Takes("a list of judges, each a mapping with a name"),
     ] = ()
-    """A panel: every case is put to each of these judges, with one item per judge."""
+    """A panel: every case is judged by each of these judges, and each of them has a pytest item."""
     editor: EditorSection = EditorSection.model_construct()
     """The models that make cases."""
     labels: Annotated[
         Several[LabelSection],
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
-    """The labels of runs as they are, each with its known verdict. A run with another label that no
-    stage edits is no case of another kind, and no judge is given the field."""
+    """Labels of runs as they are. No judge is shown the field that holds a label. A run whose label
+    does not fit the kind of a case is used for that kind only if it is edited."""
     blind: BlindSection = BlindSection.model_construct()
     """Blind labelling in the browser."""
     gate: GateRules = GateRules.model_construct()
@@ -432,7 +432,7 @@ class Config(ConfigSection):
     output: Output = Output.model_construct()
     """Where cases and results are kept."""
     rand: RandSection = RandSection.model_construct()
-    """What only RAND's files say."""
+    """Settings that only RAND's files have."""
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -469,7 +469,7 @@ class LevelEntry(ConfigSection, extra="ignore"):
     score: Whole
     """An integer."""
     label: _UNBLANK
-    """When this score is due."""
+    """When this score is right."""
 
 
 class RubricProbes(ConfigSection):
@@ -489,7 +489,8 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     id: Text
     """A short unique name, used in node ids, recordings and reports."""
     instructions: _UNBLANK | None = None
-    """The criterion in full; the judge sees nothing else of it: what counts, and what does not."""
+    """The whole rule: what is a violation, and what is not. The judge sees nothing else of the
+    rubric."""
     instruction: _UNBLANK | None = None
     """Another name of instructions."""
     score_levels: Annotated[
@@ -503,14 +504,15 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
         Field(min_length=2, max_length=20),
         Takes("2 to 20 classes, each a name with when it is due, such as {tie: Both are as good.}"),
     ] = Field(default_factory=dict)
-    """In place of score_levels: the answers, words without an order, each with when it is due."""
+    """In place of score_levels: answers without an order, each with a text that says when it is
+    right."""
     answers: TwoAnswers | None = None
-    """For `label`: what the two answers are called, such as {1: harmful, 0: harmless}; of a suite
-    `suite.answers` says so."""
+    """For the command `label`: the names of the two answers, such as {1: harmful, 0: harmless}. In
+    a suite, use `suite.answers`."""
     not_applicable: _UNBLANK | None = None
-    """When the answer is n/a: the rubric is about nothing in the case. Left out: it never is."""
+    """When n/a is right, because the rubric is about nothing in the case. Left out: never."""
     probes: RubricProbes | None = None
-    """What probes do with this rubric, such as {skip: [verdict_pressure]}."""
+    """Probes that are not used for this rubric, such as {skip: [verdict_pressure]}."""
 
 
 _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)

@@ -147,12 +147,12 @@ class ModelDefaults(ConfigSection):
     """What every stage, the judges among them, takes over where it does not set it itself."""
 
     temperature: Annotated[float | None, Field(ge=0), Takes("a number >= 0")] = None
-    """Sent where it is set. Reasoning models do not accept one; it is then left out, with a notice.
-    """
+    """The temperature to send, if any. Reasoning models do not accept one; for them it is left out,
+    with a notice."""
     max_tokens: Count | None = None
-    """The longest answer to ask for, in tokens."""
+    """The largest number of tokens in an answer."""
     timeout: Annotated[float | None, Field(gt=0), Takes("a number of seconds above 0")] = None
-    """How long to wait for one answer, in seconds; 120 where none is set."""
+    """How long to wait for an answer, in seconds. Left out: 120."""
     api_base: Annotated[
         str | None,
         Field(pattern=r"^https?://[^\s]+$"),
@@ -172,16 +172,14 @@ class ModelDefaults(ConfigSection):
             "here, and no secret"
         ),
     ] = None
-    """Further parameters of each call, sent as they are, such as Ollama's num_ctx."""
+    """Further parameters, sent unchanged with each call, such as Ollama's num_ctx."""
 
 
 class StageModelSection(ConfigSection):
     """Which model a stage asks, and with which prompts."""
 
     model: Text | None = None
-    """The model's name as litellm knows it, such as openai/gpt-4.1-mini.
-
-    Its key comes from the environment.
+    """The model's name in litellm, such as openai/gpt-4.1-mini. Its key comes from the environment.
     """
     prompt_path: PathText | None = None
     """A prompt file in place of the built-in one."""
@@ -212,44 +210,43 @@ class JudgeStage(StageSection):
     """The judge's stage model."""
 
     show_reasoning: Flag | None = None
-    """Show the judge the agent's reasoning blocks too.
-
-    Edited turns have lost theirs, which can give a case away.
-    """
+    """Also show the judge the agent's reasoning blocks. Edited turns have none, so the judge may
+    recognize an edited case by this."""
     repeats: Annotated[
         int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99, best an odd one")
     ] = None
-    """How often this judge judges each case. Left out: once."""
+    """How many times this judge judges each case. Left out: once."""
     orders: Literal["one", "both"] | None = None
-    """Of pairs. both: the judge is asked about the two answers in both orders, and its verdict is
-    what it says in both, else tie. Left out: one."""
+    """For pairs. both: the judge is asked in both orders of the two answers; if it contradicts
+    itself, its verdict is a tie. Left out: one."""
     together: Flag | None = None
-    """true: each call asks about all rubrics of the suite, and the answer holds a verdict on each.
-    A run as it is is then judged by one call for all of them. A prompt of your own names
-    `rubrics`, and a function returns a mapping of their ids to verdicts."""
+    """true: each call asks about all rubrics of the suite, and the answer has a verdict on each. A
+    labelled run is then judged with a single call. Your own prompt has to contain `rubrics`; a
+    function returns a mapping from rubric ids to verdicts."""
     score_map: Annotated[
         dict[str, Annotated[Said, Takes("an integer or text")]] | None,
         Field(min_length=1),
         Takes("a mapping of the judge's values to scores, such as {C: 0, I: 1}, or to classes"),
     ] = None
-    """The scores that the judge's values stand for, where they are not scores themselves: text,
-    true and false, numbers. A score may be the word of a class. A prompt of your own then asks for
-    these values."""
+    """If the judge does not answer with scores: which score (or class) each of its values means.
+    Values may be text, true and false, or numbers. Your own prompt has to ask for these values."""
     verdict: Annotated[
         str | None,
         AfterValidator(_with_one_group),
         Takes("a regular expression with one group, such as 'Verdict: (pass|fail)'"),
     ] = None
-    """Where your own prompt asks for no JSON: the pattern whose group is the verdict in the text of
-    an answer, a score or a value of score_map, in any case. An answer without one, or with two that
-    differ, is asked for again, and then is no verdict."""
+    """If your own prompt does not ask for JSON: a pattern with one group, which finds the verdict
+    in an answer. The verdict is a score or a value of score_map, in upper or lower case. If the
+    pattern does not match, or finds two different verdicts, the model is asked again; if that does
+    not help, there is no verdict."""
     threshold: Share | None = None
-    """Code that judges gives numbers from 0 to 1: from this one on the verdict is a violation, or a
-    pass by a scorer of Inspect, whose 1 is right. For binary suites, without score_map."""
+    """For a judge in Python, in a binary suite without score_map: it returns numbers from 0 to 1.
+    From this number on, the verdict is a violation; for a scorer of Inspect it is a pass, since 1
+    means correct there."""
     images: Literal["send", "describe"] | None = None
-    """describe: images are named, as [image: image/png]. send: PNG, JPEG, GIF and WebP images whose
-    data are there are sent with the prompt, to a model that takes them, and those that the row of
-    an answer names by a URL. Left out: describe."""
+    """describe: the judge sees a placeholder such as [image: image/png]. send: the judge's model,
+    which has to accept images, gets PNG, JPEG, GIF and WebP images whose data are available, and
+    images of an answer that are given as a URL. Left out: describe."""
 
 
 Of: TypeAlias = Literal["runs", "answers", "pairs"]
@@ -329,9 +326,9 @@ class GateRules(ConfigSection):
     max_drop: Annotated[
         float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 points)")
     ] = 0.05
-    """How much a judge may lose since the baseline: of the violated cases, of the satisfied ones,
-    and of any rubric twice as much; of an ordinal judge as a share of its scale. FAIL where more is
-    lost, and more than chance explains."""
+    """How much a judge may lose since the baseline: a share of the violated cases, and of the
+    satisfied cases (of an ordinal judge, a share of its scale). A rubric may lose twice as much. If
+    more is lost, and more than chance explains, the result is FAIL."""
     min_recall: (
         Annotated[
             Share | dict[Text, Share],
@@ -339,8 +336,8 @@ class GateRules(ConfigSection):
         ]
         | None
     ) = None
-    """The share of the violations that a judge must find, where answers are classes of the cases of
-    each; of single ones, n/a among them, `{tie: 0.9, n/a: 0.8}`."""
+    """The share of the violations that a judge must find. With classes: the share of the cases of
+    each class, or of single classes and n/a, as in `{tie: 0.9, n/a: 0.8}`."""
     max_false_alarms: Share | None = None
     """The share of the satisfied cases that a judge may call violated."""
     min_accuracy: Share | None = None
@@ -348,21 +345,21 @@ class GateRules(ConfigSection):
     max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
     """How far off an ordinal judge may be on average, in levels of the scale."""
     unclear: Literal["pass", "fail"] | None = None
-    """What comes of a session that is UNCLEAR: exit code 0, or 1. Where it is left out, what is
-    unclear about a change is 1, and what is unclear about the judge as it is 0."""
+    """What UNCLEAR means for the exit code: pass is 0, fail is 1. Left out: 1 if the change is
+    unclear, and 0 if the judge itself is."""
     by: Flag = False
-    """Whether the slices of cases.by decide, too: those with 10 compared cases or more, at most the
-    100 largest. Each may lose twice max_drop, like a rubric."""
+    """Whether categories (cases.by) count for the decision: those with 10 or more compared cases,
+    and at most the 100 largest. Like a rubric, a category may lose twice max_drop."""
     proof: Flag = False
-    """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
-    many runs; else it is UNCLEAR."""
+    """true: PASS requires that limits hold and max_drop is not exceeded on other runs, too (95%
+    bound). This takes many runs; otherwise the result is UNCLEAR."""
     probes: Annotated[
         dict[Text, GateProbe],
         Takes("a mapping of probes to shares, such as {prompt_injection: {max_rate: 0.05}}"),
     ] = Field(default_factory=dict)
-    """The share of changed cases whose verdict may turn, though what was changed must not matter.
-    FAIL where more turn, and more than flicker explains. With proof, PASS only where a higher share
-    is excluded."""
+    """The share of changed cases whose verdict may change. If more change, and more than flicker
+    explains, the result is FAIL. With proof, PASS requires that the true share is not higher (95%
+    bound)."""
 
     @property
     def probe_limits(self) -> dict[str, float]:
@@ -380,10 +377,10 @@ class BlindSection(ConfigSection):
     """Blind labelling in the browser, on the page of --jrh-review=blind."""
 
     sample: Count = 60
-    """How many judged cases are labelled, drawn at random. The same share of the rejected ones is
-    drawn beside them: no judge is held against these."""
+    """How many judged cases people label; they are drawn at random. The same share of the rejected
+    cases is added; these do not count for a judge."""
     overlap: Share = 0.3
-    """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
+    """The share of the sample that every reviewer labels. Each other case goes to one reviewer."""
     labels: PathText | None = None
-    """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
-    which the page writes."""
+    """A committed file of blind labels. It is read in addition to review/labels.jsonl in
+    output.dir, which the page writes."""

@@ -67,13 +67,13 @@ class OwnCodeKeys(ConfigSection):
     """The keys of every judge that is not a prompt."""
 
     version: Text | None = None
-    """The version of the judge. While it is the same, recorded verdicts are replayed without
-    running the judge; a new version judges anew. Left out: the judge runs on replay, and its
-    requests are answered from the recording."""
+    """The version of a judge in Python. As long as it stays the same, recorded verdicts are
+    replayed and the code does not run; with a new version, all cases are judged again. Left out:
+    the code runs on replay, and its requests are answered from the recording."""
     random: Flag | None = None
-    """true: the judge draws at random, or asks a model by a call that is not recorded, so what it
-    loses may be chance. Left out: code without a recorded call always answers alike, and what it
-    loses against a baseline is lost."""
+    """true: the judge draws random numbers, or asks a model by a call that is not recorded, so a
+    loss against the baseline may be chance. Left out: code without a recorded call is assumed to be
+    deterministic, so each loss counts as real."""
 
 
 @frozen

@@ -65,7 +65,8 @@ class PythonKeys(OwnCodeKeys):
     """The keys of a judge that is a Python function."""
 
     python: Annotated[Text | None, Takes(_TAKES)] = None
-    """A function that judges: pkg.mod:function, or file.py:function with a path from the config."""
+    """A function as the judge: pkg.mod:function, or file.py:function (the path is relative to the
+    config)."""
 
 
 @frozen
@@ -224,15 +225,16 @@ class ScorerKeys(OwnCodeKeys):
     inspect_scorer: Annotated[Text | None, Takes("a scorer, as file.py@name or package/name")] = (
         None
     )
-    """A scorer of Inspect that judges: file.py@name, with a path from the config, or package/name.
-    """
+    """A scorer of Inspect as the judge: file.py@name (the path is relative to the config), or
+    package/name."""
     args: FreeMapping | None = None
-    """The arguments that the scorer is made with."""
+    """Arguments for the scorer."""
     model_roles: Annotated[
         dict[str, str] | None,
         Takes("a mapping of roles to models, such as {grader: openai/gpt-4.1}"),
     ] = None
-    """The models of its roles, as Inspect names them; `model` is that of all others."""
+    """The models of the scorer's roles, as Inspect names them; `model` is used for all other roles.
+    """
 
 
 @frozen

@@ -62,6 +62,7 @@ def test_the_table_of_two_prompts_is_the_facts_of_its_data_alone(tmp_path: Path)
 def test_every_option_link_and_file_that_a_document_names_is_there(path: Path) -> None:
     text = path.read_text("utf-8")
     assert {*re.findall(r"--jrh-[a-z-]+[a-z]", text)} <= {option.flag for option in OPTIONS}
+    assert not re.search(r"\n\n\|.*\n(?!\| ?-)", text), "a table without a head"
     links = re.findall(r"\]\((?!https?:|#)([^)#]*)", text)
     assert [place for place in links if not (path.parent / place).exists()] == []
     places = re.findall(r"`((?:pytest_jrh|benchmarks|examples|tests|tools)/[\w./-]+)`", text)
