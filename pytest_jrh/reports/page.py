@@ -72,6 +72,19 @@ the table itself."""
 _LONGEST_TITLE = 160
 _MARK = re.compile(r"[*_`|~#>\[]|^\s*(-|\+|\d+[.)])\s", re.MULTILINE)
 _MOST_MARKED = 100_000
+# Formulas, and each backslash with the sign behind it, of which Markdown would take signs away. The
+# last alternative begins the name that stands for one of these while a text is parsed.
+_AS_WRITTEN = re.compile(
+    r"""
+    \$\$[^$`]+\$\$
+    |\$(?=\S)[^$\n`]+(?<=\S)\$(?!\d)
+    |\\\[(?:(?!\\\[|\n\n)[^`])+?\\\]
+    |\\\((?:(?!\\\(|\n\n)[^`])+?\\\)
+    |\\(?:[!-/:-@\[-`{-~]|(?=\n))
+    |JRH
+    """,
+    re.VERBOSE,
+)
 
 
 def page_html(
@@ -571,8 +584,19 @@ def _marks(text: str) -> str | None:
     if len(text) > _MOST_MARKED or not _MARK.search(text):
         return None
     parser = MarkdownIt("js-default").disable("reference")
+    kept: dict[str, str] = {}
+
+    def set_aside(match: re.Match[str]) -> str:
+        name = f"JRH{len(kept)}JRH"
+        kept[name] = match[0]
+        return name
+
+    def restored(part: str) -> str:
+        return re.sub(r"JRH\d+JRH", lambda name: kept.get(name[0], name[0]), part)
+
     marks = []
-    for block in parser.parse(visible(text)):
+    for block in parser.parse(_AS_WRITTEN.sub(set_aside, visible(text))):
         for token in block.children or [block]:
             marks.append([token.type, token.nesting, token.content, token.info, token.attrs])
+    marks = with_texts(marks, restored)
     return json.dumps(marks, ensure_ascii=False) if len(marks) < len(text) else None
