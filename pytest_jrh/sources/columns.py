@@ -584,11 +584,10 @@ def texts_to_label(
 
 
 def texts_of_row(table: Table, columns: Iterable[str], row: int) -> Sequence[Message]:
-    """The texts of a row, each as a turn whose role is its column."""
+    """The texts of a row, each as a turn whose role is its column; none where all are empty."""
     texts = {name: as_text(table.columns[name][row]) for name in columns}
-    return [
-        {"role": name, "content": text, "id": COLUMN_ID} for name, text in texts.items() if text
-    ]
+    turns = [{"role": name, "content": text, "id": COLUMN_ID} for name, text in texts.items()]
+    return turns if any(texts.values()) else []
 
 
 def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
