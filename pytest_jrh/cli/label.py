@@ -146,7 +146,7 @@ def label_file(options: Namespace) -> int:
     # No case is made here: the sample is drawn at once.
     board.announce([""])
     board.end("")
-    server = serve(Labelling(board, votes, options.words))
+    server = serve(Labelling(board, votes, words=options.words, file=out.name))
     lines = [
         *notices,
         f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "

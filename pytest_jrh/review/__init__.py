@@ -31,7 +31,6 @@ from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import LATE, Assigned, LabelBoard, ReviewBoard, Reviewed
 from pytest_jrh.people.decisions import StrictModel, is_editable
 from pytest_jrh.people.labels import Disputes, LabelRow, PersonLabel, label_word
-from pytest_jrh.reports.case_facts import Voice
 from pytest_jrh.reports.page import (
     BODIES,
     FOLDER,
@@ -72,14 +71,7 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
     scale, labels = case.scale, []
     keys = iter(_KEYS)
     if scale.orders:
-        return [
-            *zip(
-                scale.answers,
-                "abt",
-                ("A is better", "B is better", "neither is better"),
-                strict=True,
-            )
-        ]
+        return [*zip(scale.answers, "abt", _BETTER.values(), strict=True)]
     for score in scale.answers:
         said, word = scale.said(score), scale.words[score]
         key = str(said) if said in range(10) else ""
@@ -90,6 +82,14 @@ def _labels(case: Case) -> list[tuple[int, str, str]]:
         is_told = scale.is_ordered or isinstance(said, str)
         labels.append((score, key, f"{said}: {scale.due[score]}" if is_told else word))
     return labels
+
+
+_BETTER = {"first": "A is better", "second": "B is better", "tie": "neither is better"}
+
+
+def _shown(case: Case, word: str) -> str:
+    """What the page calls an answer that files have in a word."""
+    return _BETTER.get(word, word) if case.scale.orders else word
 
 
 # Of classes, in their order; other letters have a meaning on the page.
@@ -185,18 +185,20 @@ def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
 
 def label_row(assigned: Assigned) -> Json:
     """A case in the list of a reviewer, without what tells its answers."""
-    label, messages = assigned.label, assigned.entry.case.messages
+    label, case = assigned.label, assigned.entry.case
     word = value = note = ""
     if label is not None:
         note = "" if label.note == LATE else visible(label.note)
         if not label.withdrawn:
             value = "none" if label.label is None else str(label.label)
-            word = label_word(assigned.entry.case, label.label)
-    last = next(filter(str.strip, map(message_text, reversed(messages))), "")
+            word = _shown(case, label_word(case, label.label))
+    # What was asked: by the user of a run, in the first column of a table.
+    texts = [message_text(turn) for turn in case.messages if turn.get("role") != "system"]
+    asked = next(filter(str.strip, texts), "")
     return {
         "key": assigned.key,
         "number": assigned.number,
-        "title": one_line(last[:80]),
+        "title": one_line(asked[:80]),
         "value": value,
         "word": word,
         "note": note,
@@ -211,9 +213,8 @@ def bare_body(assigned: Assigned, votes: Iterable[LabelRow] = ()) -> Json:
     case = assigned.entry.case
     voices = []
     for vote in votes:
-        voices.append(
-            Voice(vote.annotator, as_text(vote.label), vote.note, by="", wrong=False)._asdict()
-        )
+        word = _shown(case, as_text(vote.label))
+        voices.append({"who": vote.annotator, "word": word, "why": vote.note})
     return {
         "turns": bare_turns(case.messages),
         "voices": voices,
@@ -413,15 +414,16 @@ class _Label(StrictModel):
 
 class Labelling:
     """What the page can ask for on which people label cases blind, or, where there are `votes` by
-    the digests of cases, settle them.
+    the digests of cases, settle them. `served` says to the page in which `words` the answers of
+    a rubric are shown, and which `file` takes the labels where no session goes on.
     """
 
     def __init__(
-        self, board: LabelBoard, votes: Disputes = MappingProxyType({}), words: Sequence[str] = ()
+        self, board: LabelBoard, votes: Disputes = MappingProxyType({}), **served: object
     ) -> None:
         self.board = board
         self._votes = votes
-        self._words = words
+        self._served = served
 
     def shell(self) -> tuple[str, str]:
         """The page without a case, and its policy."""
@@ -429,7 +431,7 @@ class Labelling:
             "blind.js",
             reviewer=self.board.reviewer or "",
             is_blind=not self._votes,
-            words=self._words,
+            **self._served,
         )
 
     def routes(self) -> tuple[Route, ...]:

@@ -33,7 +33,7 @@ class Opened:
         self.servers.append(serve(page, port=0))
         return self.servers[-1]
 
-    def open(self, url: str, *, width: int = 1280, ready: str = "#finish") -> Any:
+    def open(self, url: str, *, width: int = 1280, ready: str = "#headline") -> Any:
         """Open a page in a browser of its own."""
         context = self.browser.new_context(viewport={"width": width, "height": 900})
         context.set_default_timeout(15_000)

@@ -41,7 +41,13 @@ def finish(page: Any) -> None:
 
 
 def wait_count(page: Any, done: int, total: int) -> None:
-    page.wait_for_selector(f"#headline:text-is('Blind labelling: {done} of {total}')")
+    page.wait_for_selector(f"#headline:text-is('Labelled: {done} of {total}')")
+
+
+def wait_done(page: Any) -> None:
+    """Wait until the page says that all is saved, and leaves nothing to press."""
+    page.wait_for_selector("#headline:text-is('You are done')")
+    assert page.locator("button:visible").count() == 0
 
 
 def wait_number(page: Any, number: int) -> None:
@@ -104,7 +110,7 @@ def test_twenty_cases_by_keyboard_alone_without_a_byte_that_tells(
     common = [text for text in COMMON if "refund" not in text and text not in kept]
     assert not [text for text in common if f'"{text}"'.encode() in answers]
     page.click(FINISH)
-    page.wait_for_selector("#finish:disabled")
+    wait_done(page)
     assert not [text for text in hidden if text.encode() in sent]
     # It was looked for in what is sent: the page, answers, events.
     for text in ("text/html", "event-stream", '"done": 20', "application/json"):
@@ -192,13 +198,13 @@ def test_a_label_is_taken_back_given_again_and_finished_by_keyboard(pages: Label
     wait_count(page, 2, 3)
     page.focus("#finish")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#end-text:has-text('1 of your cases have no label')")
+    page.wait_for_selector("#end-text:has-text('1 case of 3 has no label')")
     page.keyboard.press("Escape")
     press_answer(3)
     page.wait_for_selector("#end[open]")
     page.focus(FINISH)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#banner:has-text('your labels are kept')")
+    wait_done(page)
     assert board.finalized.is_set()
     people = read_people(suite)
     assert sorted(Grounds(people=people).blind_votes.values()) == [(1,)] * 3
@@ -229,6 +235,9 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     ann.click("[data-do=undo]")
     wait_count(ann, total - 1, total)
     ann.click("#answers [value='1']")
+    # The end is offered once.
+    ann.wait_for_selector("#sub:has-text('All are labelled')")
+    ann.click("#finish")
     ann.click(FINISH)
     ann.wait_for_selector("#banner:has-text('goes on when ben has finished')")
     has_ended_early = board.finalized.is_set()
@@ -246,7 +255,7 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     ann.click("#finish")
     ann.wait_for_selector("#end-text:has-text('ben still labels')")
     ann.click("#end button:text-is('End it for everybody')")
-    ben.wait_for_selector("#finish:disabled")
+    wait_done(ben)
     assert board.finalized.is_set()
     given = Grounds(people=read_people(suite)).blind_votes
     assert [len(labels) for labels in given.values()] == [2] * total
@@ -285,7 +294,7 @@ def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: LabelPa
         assert "<script>window.ran" in page.inner_text("#turn-4")
         assert "\\u202e" in page.inner_text("#turn-4")
         page.keyboard.press("v")
-        page.wait_for_selector("#end[open]")
+        page.wait_for_selector("#sub:has-text('All are labelled')")
         page.keyboard.press("Escape")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     files = {path.name for path in pages.folder.rglob("*") if path.is_file()}

@@ -76,7 +76,7 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
                 page.keyboard.press(key_of(person, int(number)))
                 wait_count(page, place + 1, NUMBER)
             finish(page)
-            page.wait_for_selector("#banner:has-text('your labels are kept')")
+            page.wait_for_selector(f"#sub:text-is('Your {NUMBER} labels are saved in labels.csv. Close this tab.')")
             assert process.wait(15) == 0
             page.close()
     # The page asks on for a server that has ended.
@@ -115,7 +115,7 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
             assert ("a note" in page.inner_text(".votes")) == (number == 2)
             assert "The judge thinks" not in page.content()
             page.keyboard.press("v" if number == NUMBER - 1 else key_of("ann", number))
-            page.wait_for_selector(f"#headline:text-is('Disagreements: {place + 1} of 9')")
+            page.wait_for_selector(f"#headline:text-is('Settled: {place + 1} of 9')")
         finish(page)
         assert process.wait(15) == 0
         page.close()

@@ -44,7 +44,7 @@ let toastTimer;
 function toast(...content) {
   clearTimeout(toastTimer);
   $("toast").replaceChildren(...content);
-  toastTimer = setTimeout(() => $("toast").replaceChildren(), 3500);
+  toastTimer = setTimeout(() => $("toast").replaceChildren(), 6000);
 }
 
 function dialog(id, title, ...children) {

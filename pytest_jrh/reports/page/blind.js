@@ -1,9 +1,12 @@
 // ---- Blind labelling: the same page with nothing on it but the question and what is judged, and where
 // people disagree, their votes
 
-const isBlind = session.served.is_blind;
-const ENDED = "Finished: your labels are kept. What was started in the terminal goes on.";
-root.classList.add("blind");
+// `label FILE` names the file of labels, a session has one of its own.
+const { is_blind: isBlind, file } = session.served;
+const DONE = isBlind ? "labelled" : "settled";
+// Until somebody is let in, nothing stands behind the dialog.
+root.classList.add("blind", "waiting");
+meter.after($("sub"));
 let progress = null;
 let questions = [];
 let names = [];
@@ -18,9 +21,13 @@ const seenPrompts = new Set();
 const isOpen = (row) => !row.value;
 FILTERS.splice(0, FILTERS.length, filterOf("all"), ["open", "to label", isOpen]);
 for (const name of Object.keys(PICKS)) PICKS[name] = () => [];
+// The header stays in sight.
+look.top = () => 0;
+// A text without the signs of Markdown that are not inside of a word.
+const unmarked = (text) => text.replace(/(?<![\p{L}\p{N}])[*_`#>|~]+\s*|[*_`|~]+(?![\p{L}\p{N}*_`])/gu, "");
 look.row = (row) => make("a", { href: `#case=${row.key}`, tabindex: "-1" },
   make("span", { class: "sign" }, String(row.number)),
-  make("span", { class: "what", dir: "auto" }, row.title),
+  make("span", { class: "what", dir: "auto" }, unmarked(row.title)),
   row.word ? make("span", { class: "where" }, make("span", { class: "tag" }, inWords(row.value, row.word))) : null);
 
 const mine = (path) => `/reviewers/${me.reviewer}/${path}`;
@@ -28,32 +35,50 @@ const mine = (path) => `/reviewers/${me.reviewer}/${path}`;
 let arriving = null;
 source.body = (row) => (arriving = ask(mine(`cases/${row.key}`)));
 
-listen((news) => {
+const events = listen((news) => {
   ({ progress, questions, names } = news);
   inTurn(async () => {
+    if (progress.finalized) return showDone();
     latest = news.assignment;
     if (!me) await enter(session.served.reviewer || localStorage.getItem("jrh-reviewer") || "");
     else if (news.assignment > assignment) await load();
     if (me) showHow();
     showEnd();
   })();
-}, () => progress?.finalized && ENDED);
+}, () => "");
 
 function showHow() {
-  const rows = source.rows;
+  const rows = source.rows, number = rows.filter((row) => !isOpen(row)).length, isAll = rows.length && number === rows.length;
   const waiting = progress.ended < progress.total ? `The sample is drawn when all cases are made: ${progress.ended} of ${progress.total}.` : "";
-  if ($("count")) $("count").textContent = `${rows.filter((row) => !isOpen(row)).length} of ${rows.length}`;
-  showProgress(isBlind ? "Blind labelling" : "Disagreements", rows.filter((row) => !isOpen(row)).length, rows.length, waiting || (rows.length ? "" : "There is nothing for you to label."));
+  if ($("count")) $("count").textContent = isAll ? `all ${number} ${DONE}` : `${number} of ${rows.length}`;
+  const all = isAll ? `All are ${DONE}. You can still change them. Press Finish when you are done.` : "";
+  showProgress(capital(DONE), number, rows.length, waiting || all || (rows.length ? "" : "There is nothing for you to label."));
+}
+
+function saved() {
+  const number = source.rows.filter((row) => !isOpen(row)).length;
+  return number ? `Your ${counted(number, "label")} ${number > 1 ? "are" : "is"} saved in ${file || "labels.jsonl"}.` : "You gave no label.";
 }
 
 function showEnd() {
-  if (progress.finalized) showFinished(ENDED);
-  else if (others.length) banner(`You are done. The session goes on when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too.`);
+  if (others.length) banner(`You are done. ${saved()} The ${file ? "command ends" : "session goes on"} when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too.`);
+}
+
+// All have finished, and the server may be gone: nothing is asked of it any more, and nothing is left to press.
+function showDone() {
+  events.close();
+  if (!$("desk")) return;
+  for (const opened of document.querySelectorAll("dialog[open]")) opened.close();
+  close();
+  for (const id of ["desk", "actions", "meter"]) $(id).remove();
+  banner("");
+  document.title = $("headline").textContent = "You are done";
+  $("sub").textContent = `${saved()} ${file ? "" : "The session goes on in the terminal. "}Close this tab.`;
 }
 
 // ---- What is labelled, and under which name: asked once
 
-const name = make("input", { id: "name", required: "", maxlength: "60", autocomplete: "off", "aria-label": "Name", "aria-describedby": "name-problem" });
+const name = make("input", { id: "name", required: "", maxlength: "60", autocomplete: "off", "aria-describedby": "name-problem" });
 const nameProblem = make("p", { id: "name-problem", class: "problem", role: "alert" });
 const submit = (event) => {
   event.preventDefault();
@@ -62,22 +87,24 @@ const submit = (event) => {
 };
 const begin = make("button", { class: "primary" }, "Begin");
 const asked = make("div", { id: "asked" });
+const nameLabel = make("label", { for: "name" }, "Your name");
 const entrance = dialog("enter", isBlind ? "What you label" : "What you settle", asked,
-  make("p", {}, "Press an answer, or the key that stands on it: the label is saved at once, and the next case opens. Your name is kept with each label."),
-  make("form", { class: "steps", submit }, name, begin), nameProblem);
+  make("p", {}, "Press an answer", make("span", { class: "by-key" }, ", or the key that is shown on it"), ". It is saved at once, and the next case opens. Your name is saved with each label."),
+  make("form", { class: "steps", submit }, nameLabel, name, begin), nameProblem);
 entrance.addEventListener("cancel", (event) => me || event.preventDefault());
 
 const MOST_QUESTIONS = 5;
 function showEntrance(text, problem = "") {
   name.value = text;
-  name.hidden = Boolean(session.served.reviewer);
+  nameLabel.hidden = name.hidden = Boolean(session.served.reviewer);
   nameProblem.replaceChildren(...[problem].flat());
   if (entrance.open) return;
   const number = progress.shown;
   const lines = questions.slice(0, MOST_QUESTIONS).map((question) => make("li", { dir: "auto" }, long(question, undefined, 400)));
   if (questions.length > lines.length) lines.push(make("li", { class: "muted" }, `and ${questions.length - lines.length} more`));
-  const count = number ? `${grouped(number)} ${number === 1 ? "case" : "cases"}` : "Cases, which are still being made";
-  asked.replaceChildren(make("p", {}, `${count}. ${questions.length > 1 ? "What is asked:" : number ? "What is asked of each:" : ""}`), make("ul", {}, lines));
+  const count = number ? counted(number, "case") : "Cases, which are still being made";
+  const why = isBlind ? "" : " to which people gave different answers. You see what each of them said, and your answer settles the case";
+  asked.replaceChildren(make("p", {}, `${count}${why}. ${questions.length > 1 ? "What is asked:" : number ? "What is asked of each:" : ""}`), make("ul", {}, lines));
   entrance.showModal();
   (name.hidden ? begin : name).focus();
 }
@@ -94,8 +121,11 @@ async function enter(typed, isOther = false) {
   }
   const entered = await ask("/reviewers", { name: typed }, ({ error }) => showEntrance(typed, error));
   if (!entered) return;
-  const isFirst = !entrance.open;
+  // Whoever loads the page again has read it.
+  const isFirst = !entrance.open && localStorage.getItem("jrh-begun") !== entered.reviewer;
   me = entered;
+  root.classList.remove("waiting");
+  localStorage.setItem("jrh-begun", me.reviewer);
   if (!session.served.reviewer) localStorage.setItem("jrh-reviewer", me.name);
   $("who").textContent = me.name;
   $("who").disabled = Boolean(session.served.reviewer);
@@ -114,7 +144,7 @@ async function load() {
   if (rows.length !== source.rows.length || !rows.every((row) => rowsByKey.has(row.key))) clear();
   put(rows.map(asRow).filter(isNews));
   showHow();
-  if (!view.row && rows.length) await open(nextOpen(null) ?? source.rows[0]);
+  if (!view.row && rows.length) await open(readAddress().row ?? nextOpen(null) ?? source.rows[0]);
 }
 const asRow = (row) => ({ ...row, kind: "", run: "", suite: "", test: "", tags: [], judges: [] });
 
@@ -122,12 +152,14 @@ const asRow = (row) => ({ ...row, kind: "", run: "", suite: "", test: "", tags: 
 
 const ASKS = [["|pair", "Which answer is better by this?"], ["ordinal", "Which level fits?"], ["binary", "Does it keep to this?"], ["", "Which answer fits?"]];
 // Of a rubric that is kept to or broken, and has no answers of its own.
-const [KEPT, BROKEN] = session.served.words.length ? session.served.words : ["yes, it keeps to it", "no, it breaks it"];
+const [KEPT, BROKEN] = session.served.words?.length ? session.served.words : ["yes, it keeps to it", "no, it breaks it"];
 const OWN_WORDS = { "0 satisfied": KEPT, "1 violated": BROKEN };
 const inWords = (value, word) => OWN_WORDS[`${value} ${word}`] ?? word.replace(/^n\/a(?=$|:)/, "does not apply");
 const offered = () => [...body.labels.map(([label, key, word]) => [label, key, inWords(label, word)]), [null, "c", "cannot tell"]];
 const ofVote = (word) => offered()[body.labels.findIndex(([, , other]) => other === word)]?.[2] ?? word;
 
+// Keys of cases are others when the page is served again.
+look.draft = (row) => [me.name, questions[0], questions.length, row.number, row.title];
 look.opened = (row) => {
   $("about").replaceChildren(`Case ${row.number}`);
   if (!body) return $("voices").replaceChildren();
@@ -145,19 +177,32 @@ look.opened = (row) => {
     given.value = value;
     return given;
   });
-  const keepNote = (event) => {
-    const note = event.target.value;
-    inTurn(() => isOpen(rowsByKey.get(row.key)) || tell(rowsByKey.get(row.key), { note }))();
-  };
+  const keepNote = (note) => inTurn(async () => {
+    const now = rowsByKey.get(row.key);
+    if (isOpen(now)) toast("Note kept. It is saved with your label.");
+    else if (await tell(now, { note })) toast("Note saved.");
+  })();
   const votes = body.voices.map((vote) => drawVoice({ ...vote, word: ofVote(vote.word) }, citing(body.turns.length)));
-  let remark = row.is_blind ? null : "What you label now does not count as blind. ";
-  if (!isBlind) remark = "This settles the case. It counts in no agreement, as you see how others voted. ";
-  $("voices").replaceChildren(make("section", { class: "votes" }, votes),
-    make("section", { id: "answers", "aria-label": "Your label" }, make("h3", { id: "asks" }, ASKS.find(([scale]) => body.scale.startsWith(scale))[1]), answers, make("p", { id: "count" })),
-    make("section", { id: "remarks" }, noteField(row, keepNote), make("p", { class: "muted" }, remark, button("undo", "Take back", inTurn(undo), "u"))));
+  const late = isBlind && !file && !row.is_blind && "You had finished before: what you label now is saved, but not used to measure the judge.";
+  const rule = make("span", { dir: "auto" }, body.question);
+  const note = noteField(row, keepNote), takeBack = button("undo", "Take back", inTurn(undo), "u");
+  takeBack.disabled = isOpen(row) && !done.some(isGiven);
+  note.append(takeBack, late || "");
+  $("voices").replaceChildren(isBlind ? "" : make("section", { class: "votes", "aria-label": "What people said" }, votes),
+    make("section", { id: "answers", "aria-label": "Your label" },
+      make("h3", { id: "asks" }, ASKS.find(([scale]) => body.scale.startsWith(scale))[1]), make("p", { id: "count" }),
+      body.question.length > SHORT ? make("details", { class: "rule" }, make("summary", {}, rule)) : make("p", { class: "rule" }, rule),
+      answers, make("div", { id: "remarks" }, note)));
+  barSize.disconnect();
+  barSize.observe($("answers"));
   showHow();
+  // Typed before the page was loaded again, and never left.
+  if (!isOpen(row) && draftOf(row) !== null) keepNote(draftOf(row));
 };
 const LENGTHY = 300;
+const SHORT = 80;
+const barSize = new ResizeObserver(() => root.style.setProperty("--answers", `${$("answers")?.offsetHeight ?? 0}px`));
+const isGiven = (key) => rowsByKey.get(key)?.value;
 
 // Tells the server of a label, or that it is taken back; the case as it is then, or null where that was refused.
 async function tell(row, data) {
@@ -166,7 +211,9 @@ async function tell(row, data) {
   // Where others have given labels meanwhile, it is another one than that which this label has made.
   if (answer.assignment <= assignment + 1) assignment = answer.assignment;
   const { assignment: _, ...after } = answer;
-  drafts.delete(row.key);
+  // A label file has no line for a note without a label.
+  if (data.withdrawn) keepDraft(row, data.note);
+  else forgetDraft(row);
   put([asRow(after)]);
   showHow();
   return after;
@@ -178,19 +225,24 @@ async function answer(label, word) {
   if (!offered().some(([other, , same]) => other === label && same === word)) return toast(`“${word}” is no answer to this case.`);
   const after = await tell(row, { label, note: noteNow() });
   if (!after) return;
-  say(row, inWords(after.value, after.word));
+  say(row, `Saved: ${inWords(after.value, after.word)}`);
   // Not where somebody has gone on meanwhile.
   if (view.row?.key !== row.key) return;
   const next = nextOpen(row);
   await open(next ?? rowsByKey.get(row.key));
-  if (!next) wantEnd();
+  if (next || wasAsked) return;
+  wasAsked = true;
+  toast();
+  wantEnd(true);
 }
+// Whether all had a label once, and the end was offered.
+let wasAsked = false;
 
 const nextOpen = (row) => following(row, source.rows, isOpen);
 
 // Takes back the label of the open case; without one, the one given last. The note stays.
 async function undo() {
-  if (isOpen(view.row) && done.length) await open(rowsByKey.get(done.pop()));
+  if (isOpen(view.row) && done.some(isGiven)) await open(rowsByKey.get(done.findLast(isGiven)));
   const row = view.row;
   if (isOpen(row)) return;
   if (!(await tell(row, { label: null, note: noteNow(), withdrawn: true }))) return;
@@ -198,22 +250,31 @@ async function undo() {
   toast("Taken back.");
 }
 
-function wantEnd() {
+// `isLast` where the last case has just got its label.
+function wantEnd(isLast = false) {
   const left = source.rows.filter(isOpen).length;
-  const text = left ? `${left} of your cases have no label. Cases come rubric by rubric: what is labelled then stands for its rubrics alone. To label the rest another day, close this page instead.` : "All your cases are labelled.";
+  const some = questions.length > 1 ? " You see one rubric after another, so your labels are about the first ones only." : "";
+  const text = left ? `${counted(left, "case")} of ${grouped(source.rows.length)} ${left > 1 ? "have" : "has"} no label.${some} To go on another day, close this page instead: what you did is saved.` : `All your cases are ${DONE}.`;
   const wait = others.length ? `${others.join(", ")} still ${others.length > 1 ? "label" : "labels"}. ` : "";
-  const later = isBlind ? " What comes then may show the answers: no later label of yours is blind." : "";
+  const later = isBlind && !file ? " The report that follows may show you the judge's answers, so what you label later is not used to measure it." : "";
+  again.hidden = !isLast;
   askForEnd(`${wait}${text}${later}`, others.length > 0);
 }
 finish = async (choice) => {
   const after = await ask(choice === "all" ? "/finish" : mine("finish"), {});
   if (!after) return;
   others = after.others;
+  if (!others.length) return showDone();
   await inTurn(load)();
   showEnd();
 };
+const again = button("takeBack", "Take back", () => {
+  ending.close();
+  inTurn(undo)();
+});
+ending.querySelector("form").prepend(again);
 $("actions").prepend(make("button", { type: "button", id: "who", title: "Label under another name", click: () => showEntrance(me?.name ?? "") }));
 $("bar").append(button("first", "First without a label", inTurn(() => {
   const row = nextOpen(null);
-  return row ? open(row) : toast("All your cases are labelled.");
+  return row ? open(row) : toast(`All your cases are ${DONE}.`);
 }), "g"));

@@ -55,6 +55,18 @@ const IMAGE_DATA = /^data:image\/(png|gif|jpeg|webp);base64,/;
 const DEEPEST = 30;
 let isRaw = false;
 
+// A table that is wider than its place says so, and the arrow keys move it.
+const widths = new ResizeObserver((seen) => seen.forEach(({ target }) => {
+  const edges = target.getBoundingClientRect(), cells = [...target.querySelector("tr").children].map((cell) => cell.getBoundingClientRect());
+  const inSight = cells.filter((cell) => cell.left > edges.left - 2 && cell.right < edges.right + 2).length;
+  target.previousSibling.textContent = target.scrollWidth > target.clientWidth ? `${inSight} of ${counted(cells.length, "column")} in sight: scroll sideways` : "";
+}));
+function scrolling(table) {
+  const place = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, table);
+  widths.observe(place);
+  return make("div", {}, make("p", { class: "wide" }), place);
+}
+
 function drawMarks(marks, most) {
   const top = make("div", {});
   const within = [top];
@@ -70,7 +82,7 @@ function drawMarks(marks, most) {
     } else if (tag) {
       const node = make(tag, { start: tag === "ol" ? attrs.start : null, dir: tag === "pre" ? "ltr" : within.length === 1 ? "auto" : null, tabindex: tag === "pre" ? "0" : null }, info && tag === "pre" ? make("b", {}, `${info}\n`) : null, content);
       if (type === "link_open") node.address = [attrs.href, attrs.title && `“${attrs.title}”`].filter(Boolean).join(" ");
-      parent.append(tag === "table" ? make("div", { class: "scroll", tabindex: "0" }, node) : node);
+      parent.append(tag === "table" ? scrolling(node) : node);
       // What is nested deeper stands beside it.
       if (nesting > 0) within.push(within.length > DEEPEST ? parent : node);
     } else parent.append(content);
@@ -108,9 +120,10 @@ function drawTurn(turn) {
   const who = make("div", { class: "who" }, make("b", {}, isLeftOut || turn.part ? "" : `[${turn.index}]`), turn.part || turn.role, flag, look.verb(turn));
   const name = turn.name ? make("div", { class: "call" }, make("span", { class: "muted" }, "← "), make("b", {}, turn.name)) : null;
   const parts = isLeftOut ? turn.parts.map((part) => make("del", {}, drawPart(part, part))) : pairs(turn).map(([old, part]) => drawPart(old, part, turn.part === "Context" ? LONG_RESULT : LONGEST));
+  const isEmpty = [...turn.parts, ...(turn.was ?? [])].every((part) => !part.text.trim() && part.kind !== "call");
   const why = (turn.why ?? []).map(([title, text]) => make("p", { dir: "auto" }, make("b", {}, `${title}: `), make("span", {}, long(text))));
   return make("div", { class: `turn${turn.role === "user" ? " user" : ""}${turn.state ? " edited" : ""}`, id: isLeftOut ? null : `turn-${turn.index}`, tabindex: "-1" },
-    who, make("div", { class: "said" }, name, parts, why.length ? folded("why this edit", why) : null));
+    who, make("div", { class: "said" }, name, isEmpty ? make("span", { class: "muted" }, "(empty)") : parts, why.length ? folded("why this edit", why) : null));
 }
 
 // Turns that did not change are folded, but for one at each side of a change; so is the system prompt.
@@ -144,7 +157,10 @@ function drawTurns(turns) {
     showTurns();
   }, "m");
   raw.setAttribute("aria-pressed", String(isRaw));
-  if (isCut || hasMarks) drawn.push(make("p", { class: "whole" }, isCut ? button("whole", "Unfold all", unfold, "f") : null, hasMarks ? raw : null));
+  raw.title = "Show texts without formatting, character by character";
+  const whole = button("whole", "Unfold all", unfold, "f");
+  whole.title = "Show all that is folded or shortened";
+  if (isCut || hasMarks) drawn.unshift(make("p", { class: "whole" }, isCut ? whole : null, hasMarks ? raw : null));
   return drawn;
 }
 
@@ -152,10 +168,12 @@ const placeOf = (turn) => turn.part || `[${turn.index}] ${turn.name || turn.role
 
 function drawFold(turns) {
   const [first] = turns;
-  let text = `[${first.index}]–[${turns.at(-1).index}] ${turns.length} turns, unchanged`;
-  if (first.role === "system") text = `${placeOf(first)}: ${first.parts[0]?.text.slice(0, 200) ?? ""}`;
-  else if (first.part || turns.length === 1) text = `${turns.map(placeOf).join(", ")}, unchanged`;
-  return make("details", { class: "fold" }, make("summary", {}, make("span", {}, text)), turns.map(drawTurn));
+  let text = `[${first.index}]–[${turns.at(-1).index}] ${turns.length} turns, unchanged`, start = "";
+  if (first.role === "system") {
+    text = placeOf(first);
+    start = `: ${first.parts[0]?.text.slice(0, 200) ?? ""}`;
+  } else if (first.part || turns.length === 1) text = `${turns.map(placeOf).join(", ")}, unchanged`;
+  return make("details", { class: "fold" }, make("summary", {}, make("span", {}, text, make("span", { class: "start" }, start))), turns.map(drawTurn));
 }
 
 const openFolds = () => document.querySelectorAll(".fold").forEach((fold) => fold.setAttribute("open", ""));
@@ -274,7 +292,7 @@ async function open(row, focus = "") {
 
 function bringIntoView(row, isAsked) {
   if (!isWide()) return scrollTo(0, 0);
-  if (scrollY > $("desk").offsetTop) scrollTo(0, $("desk").offsetTop);
+  if (scrollY > look.top()) scrollTo(0, look.top());
   // What the page opens with leaves the figures in sight.
   if (isAsked) link(row).scrollIntoView({ block: "nearest" });
   $("voices").scrollTop = 0;

@@ -30,7 +30,8 @@ function showHow() {
   if (progress.done < progress.shown) parts.push("A decision is saved at once");
   else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix ${fix}, or accept the verdicts with --jrh-update-baseline` : ""}`);
   showProgress("Decided", progress.done, progress.shown, parts.join(" · "));
-  if (progress.finalized) showFinished("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
+  $("finish").disabled = progress.finalized;
+  if (progress.finalized) banner("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
 }
 
 // New and changed rows; the open case is drawn again where it is another one now.
@@ -52,6 +53,8 @@ async function reopen() {
 }
 
 // ---- One case
+
+look.draft = (row) => [row.key, row.digest];
 
 // The row as it was when its case was drawn.
 let drawn = null;
@@ -79,7 +82,11 @@ function drawDecision(row) {
     // Also where it was refused.
     await reopen();
   });
-  const keepNote = () => row.action && tell(row, "decision", { action: row.action === "rejected" ? "rejected" : "accepted", note: noteNow() });
+  const keepNote = (note) => inTurn(async () => {
+    const { action } = rowsByKey.get(row.key);
+    if (!action) toast("Note kept. It is saved with your decision.");
+    else if (await tell(row, "decision", { action: action === "rejected" ? "rejected" : "accepted", note })) toast("Note saved.");
+  })();
   return make("section", { id: "decision", "aria-label": "Your decision" },
     row.decision === "void" ? make("p", { class: "note" }, `An earlier decision (${body.void}) was about another version of this case, so it no longer counts.`) : null,
     make("p", {}, make("label", { for: "label" }, "Label "), make("select", { id: "label", change: relabel }, labels),
@@ -90,7 +97,10 @@ function drawDecision(row) {
 // Tells the server what was done with a case; the row that this made of it, or null where it was refused.
 async function tell(row, what, change, refused) {
   const after = await ask(`/cases/${row.key}/${what}`, { digest: row.digest, ...change }, refused);
-  if (after) put([after]);
+  if (after) {
+    if ("note" in change) forgetDraft(row);
+    put([after]);
+  }
   return after;
 }
 
@@ -110,6 +120,7 @@ async function undo() {
   if (!view.row.action && done.length) await open(rowsByKey.get(done.pop()));
   const row = view.row;
   const after = row.action && look.mayLeave() && (await tell(row, "decision", { action: "withdrawn" }));
+  if (after) toast("Taken back.");
   if (after && view.row?.key === row.key) await open(after);
 }
 

@@ -71,12 +71,13 @@ const placesOf = (row) => [row.run === row.title ? null : row.run, hasSeveral("s
 // The names of runs and of probes are as they are written.
 const titleOf = (row) => (row.variant || row.title === row.run ? row.title : capital(row.title));
 
-// What a served page does in its own way: how a row of the list is drawn, what can be done with a turn, whether another case may be opened, and what follows once it is.
+// What a served page does in its own way: how a row of the list is drawn, what can be done with a turn, whether another case may be opened, what follows once it is, and where a page begins that is scrolled to a case.
 const look = {
   row: drawRow,
   verb: () => null,
   mayLeave: () => true,
   opened: () => {},
+  top: () => $("desk").offsetTop,
 };
 
 function drawRow(row) {

@@ -1,7 +1,7 @@
 // ---- What clicks and keys do, and the start
 
 // What was said of the last action goes with the next one, but for words typed into a transcript.
-for (const kind of ["click", "keydown"]) addEventListener(kind, (event) => event.target.closest(".editor") || toast(), true);
+for (const kind of ["click", "keydown"]) addEventListener(kind, (event) => event.key === "Tab" || event.target.closest(".editor, #toast") || toast(), true);
 
 $("back").addEventListener("click", back);
 $("previous").addEventListener("click", () => step(-1));
@@ -46,16 +46,21 @@ function keepKeys(areOn) {
 
 // What can be pressed now.
 const keysList = make("dl", { id: "keys-list" });
-const letters = make("input", { type: "checkbox", id: "letters", checked: "", change: () => keepKeys(letters.checked) });
-const keysDialog = dialog("keys-dialog", "Keys", keysList, make("p", {}, make("label", {}, letters, " Single letters, digits and signs work as keys")), make("form", { method: "dialog", class: "steps" }, make("button", { autofocus: "" }, "Close")));
-letters.checked = keepKeys();
-$("keys").addEventListener("click", () => {
+const letters = make("input", { type: "checkbox", id: "letters", checked: "", change: () => drawKeys(keepKeys(letters.checked)) });
+const keysDialog = dialog("keys-dialog", "Keys", keysList, make("p", {}, make("label", {}, letters, " Single letters work as keys. Switch them off if you speak to the computer, or press keys by accident.")), make("form", { method: "dialog", class: "steps" }, make("button", { autofocus: "" }, "Close")));
+function drawKeys(areOn) {
+  letters.checked = areOn;
+  root.classList.toggle("no-letters", !areOn);
   const lines = [["↑ ↓", "Through the list"], ["Esc", "Back to the list"]];
   for (const node of document.querySelectorAll("[aria-keyshortcuts]:not(#keys)")) {
     const text = [...node.childNodes].filter((child) => child.nodeName !== "KBD").map((child) => child.textContent).join("");
-    if (node.checkVisibility()) lines.push([node.getAttribute("aria-keyshortcuts"), node.ariaLabel || node.labels?.[0]?.textContent || text]);
+    if (areOn && node.checkVisibility()) lines.push([node.getAttribute("aria-keyshortcuts"), node.ariaLabel || node.labels?.[0]?.textContent || text]);
   }
   keysList.replaceChildren(...lines.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)]));
+}
+drawKeys(keepKeys());
+$("keys").addEventListener("click", () => {
+  drawKeys(letters.checked);
   keysDialog.showModal();
 });
 

@@ -24,6 +24,7 @@ function listen(heard, ended) {
     heard(JSON.parse(event.data));
   };
   events.onerror = () => banner(ended() || GONE);
+  return events;
 }
 
 const isOther = (one, other) => JSON.stringify(one) !== JSON.stringify(other);
@@ -47,7 +48,7 @@ const inTurn = (task) => () => (last = last.then(task).catch(reportError));
 const done = [];
 function say(row, text) {
   done.push(row.key);
-  toast(`${capital(text)}. `, make("kbd", {}, "u"), " takes it back");
+  toast(`${text}. `, button("takeBack", "Take back", inTurn(undo), "u"));
 }
 
 function banner(text) {
@@ -64,17 +65,25 @@ function showProgress(title, number, total, text) {
   $("sub").textContent = text;
 }
 
-// What was typed of a case and goes with what is said of it next. Enter keeps a note, and leaves it.
-const drafts = new Map();
-function noteField(row, change) {
+// What was typed of a case and is not saved yet: it outlives the page, and goes with what is said of the case next.
+const draftName = (row) => JSON.stringify(["jrh-note", ...look.draft(row)]);
+const draftOf = (row) => localStorage.getItem(draftName(row));
+const keepDraft = (row, note) => localStorage.setItem(draftName(row), note);
+const forgetDraft = (row) => localStorage.removeItem(draftName(row));
+
+// Enter leaves a note, and what was changed is kept.
+function noteField(row, keep) {
   const keydown = (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
     $("title").focus({ preventScroll: true });
   };
-  const input = (event) => drafts.set(row.key, event.target.value);
-  return make("p", {}, make("label", { for: "note" }, "Note "),
-    make("input", { id: "note", value: drafts.get(row.key) ?? row.note, maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", input, keydown, change }), make("kbd", {}, "n"));
+  const input = (event) => keepDraft(row, event.target.value);
+  const blur = (event) => event.target.value !== rowsByKey.get(row.key)?.note && keep(event.target.value);
+  const field = make("input", { id: "note", maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", input, keydown, blur });
+  // Not as an attribute: what is typed next is added at the end.
+  field.value = draftOf(row) ?? row.note;
+  return make("p", {}, make("label", { for: "note" }, "Note "), field, make("kbd", {}, "n"));
 }
 const noteNow = () => $("note")?.value ?? "";
 
@@ -92,13 +101,9 @@ function askForEnd(text, hasOthers = false) {
   ending.showModal();
 }
 
-function showFinished(text) {
-  banner(text);
-  $("finish").disabled = true;
-}
-
 $("word").hidden = true;
-$("overview").after(make("p", { id: "banner", role: "status", hidden: "" }));
+// One above the other, and both above what is at the bottom of a narrow screen.
+$("overview").after(make("div", { id: "notices" }, $("toast"), make("p", { id: "banner", role: "status", hidden: "" })));
 $("actions").append(make("button", { type: "button", id: "finish", click: () => wantEnd() }, "Finish"));
 document.head.append(make("link", { rel: "icon", href: "data:," }));
 source.rows = [];
