@@ -148,8 +148,10 @@ class Places(Turns):
                 continue
             kinds = {kind for taken_turn, kind, _call in taken if taken_turn == turn}
             if kinds <= _BESIDE[step.kind]:
-                planned = PlanStep(turn, step.goal.strip(), step.rationale.strip(), step.kind, call)
-                taken.setdefault((turn, step.kind, call), planned)
+                taken.setdefault(
+                    (turn, step.kind, call),
+                    PlanStep(turn, step.goal.strip(), step.rationale.strip(), step.kind, call),
+                )
         in_order = sorted(taken, key=lambda place: (place[0], place[1] != "insert"))
         return tuple(taken[place] for place in in_order)
 
@@ -368,8 +370,14 @@ class _Making:
         def new_id(old: str) -> str:
             return new_ids.setdefault(old, _new_id(old, used.union(new_ids.values())))
 
-        after = [with_ids(new_message, new_id), with_ids(new_result, new_id)]
-        self.work.splice(step, (), after, acts_text, reason=draft.reason, raw=answer.text)
+        self.work.splice(
+            step,
+            (),
+            [with_ids(new_message, new_id), with_ids(new_result, new_id)],
+            acts_text,
+            reason=draft.reason,
+            raw=answer.text,
+        )
 
     async def _ask(
         self, step: PlanStep, act: str, tool_name: str, response: type[ResponseT]

@@ -238,8 +238,9 @@ def tools_of(messages: Messages, before: Mapping[str, Tool] = {}) -> dict[str, T
             shape += shape_of(result_value(text))
             if len(examples) < MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
                 examples = (*examples, (act.call, result))
-        of_arguments = tool.arguments + shape_of(arguments)
-        tools[act.name] = Tool(act.name, of_arguments, shape, examples, error)
+        tools[act.name] = Tool(
+            act.name, tool.arguments + shape_of(arguments), shape, examples, error
+        )
     return tools
 
 

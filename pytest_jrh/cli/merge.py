@@ -77,7 +77,7 @@ def merge(arguments: Namespace) -> int:
     run = suite_run(ready, results, commands, baseline, folder, redactor)
     specs = run.cases.specs
     records = read_spools(spools, frozenset(map(generation_id, specs.values()))).made
-    _refuse_strangers(ready, specs, shard_results, records)
+    _refuse_strangers(ready, specs, shard_results, records, redactor)
     run = replace(run, spools=spools)
     session = Session(
         (),
@@ -136,6 +136,7 @@ def _refuse_strangers(
     specs: Mapping[str, CaseSpec],
     results: Mapping[str, StoredResult],
     records: RecordIndex,
+    redactor: Redactor,
 ) -> None:
     """Refuse results of no case of the suite, and those of another judge or another case, which
     would be taken for this one's; `records` are the cases of the shards.
@@ -153,7 +154,7 @@ def _refuse_strangers(
             hint = f"{_SAME_COMMIT} {_SUPPLIED}"
         else:
             with collecting(problems):
-                if difference := _what_differs(ready, specs[case], result, records):
+                if difference := _what_differs(ready, specs[case], result, records, redactor):
                     message = f"the result is of another case: {difference}"
         if message:
             problems.append(Problem(message, str(path), line, hint=hint))
@@ -162,7 +163,11 @@ def _refuse_strangers(
 
 
 def _what_differs(
-    ready: ReadySuite, spec: CaseSpec, result: CaseResult, records: RecordIndex
+    ready: ReadySuite,
+    spec: CaseSpec,
+    result: CaseResult,
+    records: RecordIndex,
+    redactor: Redactor,
 ) -> str:
     """In what the case of a shard differs from the one that the suite has now; "" in nothing.
 
@@ -190,7 +195,7 @@ def _what_differs(
         return ""
     if run is not None and record is not None:
         # Without secrets, as records are stored.
-        redact = Redactor(secrets_of()).value
+        redact = redactor.value
         if redact(json_value(record.run.messages)) != redact(json_value(run.messages)):
             return f"the text of {shown(run.run_id)} in the log is another one"
     if case is None or case_digest(case) == result.case_digest:

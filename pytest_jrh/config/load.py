@@ -48,11 +48,7 @@ from pytest_jrh.judges import JudgeEntry, judge_entries, kind_of, misplaced_keys
 from pytest_jrh.judges.judge import PROMPT, JudgeSettings
 
 # Text even where YAML reads a number: names and time stamps.
-_AS_WRITTEN = (
-    ("admin", "time_stamp"),
-    (AGENT, "target_rubric_ids"),
-    ("cases", "rubrics"),
-)
+_AS_WRITTEN = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"), ("cases", "rubrics"))
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 
 SectionT = TypeVar("SectionT", bound=StageSection)
@@ -232,10 +228,7 @@ def _stages(config: Config, places: Places) -> dict[str, StageModel]:
 
 
 def _judges(
-    config: Config,
-    entries: Sequence[JudgeEntry],
-    places: Places,
-    rubrics: tuple[Rubric, ...],
+    config: Config, entries: Sequence[JudgeEntry], places: Places, rubrics: tuple[Rubric, ...]
 ) -> tuple[JudgeSettings, ...]:
     """Fill in the judges."""
     judges = []
@@ -264,8 +257,7 @@ def _judges(
         folders = tuple(places.bases)
         of: PromptsOf = "pair" if config.suite.of == "pairs" else config.prompts_of
         shared = rubrics if section.together else ()
-        judge = JudgeSettings(entry.name, stage, kind.key, section, folders, of, shared)
-        judges.append(judge)
+        judges.append(JudgeSettings(entry.name, stage, kind.key, section, folders, of, shared))
     return tuple(judges)
 
 
@@ -313,8 +305,9 @@ def _labels(config: Config, places: Places) -> tuple[LabelSection, ...]:
         by = section.by
         if by is None and section.metadata is not None and config.suite.of != "runs":
             by = "people" if section.annotator else "column"
-        values = {"path": None if file is None else str(file), "by": by}
-        labels.append(section.model_copy(update=values))
+        labels.append(
+            section.model_copy(update={"path": None if file is None else str(file), "by": by})
+        )
     return tuple(labels)
 
 

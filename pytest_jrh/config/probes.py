@@ -110,8 +110,9 @@ def drawn(
 
 
 def _rank(seed: int, spec: CaseSpec) -> str:
-    parts = (seed, spec.test, spec.rubric_id, spec.run_id, spec.epoch, spec.target_score)
-    return short_digest(repr(parts), 64)
+    return short_digest(
+        repr((seed, spec.test, spec.rubric_id, spec.run_id, spec.epoch, spec.target_score)), 64
+    )
 
 
 def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str, ProbeSettings]:
@@ -228,17 +229,18 @@ def expand(
                 if judges_unlabelled and label is None:
                     planned_cases = [(None, None)]
                 for target_score, skip in planned_cases:
-                    spec = CaseSpec(
-                        suite.name,
-                        test.name,
-                        rubric.id,
-                        run.run_id,
-                        run.epoch,
-                        target_score,
-                        skip=run.skip or skip,
-                        cluster=run.cluster,
+                    specs.append(
+                        CaseSpec(
+                            suite.name,
+                            test.name,
+                            rubric.id,
+                            run.run_id,
+                            run.epoch,
+                            target_score,
+                            skip=run.skip or skip,
+                            cluster=run.cluster,
+                        )
                     )
-                    specs.append(spec)
     return with_probes(suite, specs, labels, recorded)
 
 

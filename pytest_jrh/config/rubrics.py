@@ -219,8 +219,9 @@ def _rubric(
     )
     if section.answers is None:
         return rubric
-    two = named(section.answers["1"], section.answers["0"])
-    return replace(rubric, answers=rubric.offering(two))
+    return replace(
+        rubric, answers=rubric.offering(named(section.answers["1"], section.answers["0"]))
+    )
 
 
 def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[ScoreLevel, ...]:

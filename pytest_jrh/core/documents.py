@@ -348,8 +348,12 @@ def _text_of(raw: bytes, file: str, *, as_it_is: bool) -> str:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
-        message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"
-        raise InputError(message, file, line, hint=_ENCODING) from None
+        raise InputError(
+            f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})",
+            file,
+            line,
+            hint=_ENCODING,
+        ) from None
     if as_it_is:
         return text
     return text.replace("\r\n", "\n")
@@ -452,8 +456,9 @@ class _Nodes:
                 if key in key_lines:
                     message = f"duplicate key, in lines {key_lines[key]} and {line}"
                     place = dotted((*path, key))
-                    problem = Problem(message, self._file, line, place, "keep one of them")
-                    self.problems.append(problem)
+                    self.problems.append(
+                        Problem(message, self._file, line, place, "keep one of them")
+                    )
                 key_lines[key] = self.lines[(*path, key)] = line
                 self.visit(value_node, (*path, key))
 
@@ -504,8 +509,9 @@ def parsed(data: bytes | str) -> Any:
         raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
         message = printable(error.msg[:1].lower() + error.msg[1:]).removesuffix(" at")
-        message = f"is not valid JSON: {message} at character {error.pos + 1}"
-        raise DamagedError(message, line=error.lineno) from None
+        raise DamagedError(
+            f"is not valid JSON: {message} at character {error.pos + 1}", line=error.lineno
+        ) from None
     except RecursionError:
         raise DamagedError(_TOO_DEEP) from None
     except ValueError as error:
@@ -575,8 +581,9 @@ def misfit(
     """The first mistake that pydantic found in a value, which is `what`."""
     first = error.errors(include_url=False, include_input=False)[0]
     reason = first["msg"].removeprefix("Value error, ")
-    message = f"{what}: {reason[:1].lower()}{reason[1:]}"
-    return InputError(message, file, line, dotted(first["loc"]) or None, hint)
+    return InputError(
+        f"{what}: {reason[:1].lower()}{reason[1:]}", file, line, dotted(first["loc"]) or None, hint
+    )
 
 
 def parsed_lines(

@@ -103,8 +103,11 @@ def lines_of(path: Path, *, hint: str | None = None) -> Iterator[FileLine]:
                 skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
                 data = raw[skipped:].rstrip(b"\r\n")
                 if data.strip():
-                    place = LinePlace(path, number, offset + skipped, len(data))
-                    yield FileLine(place, data, raw.endswith(b"\n"))
+                    yield FileLine(
+                        LinePlace(path, number, offset + skipped, len(data)),
+                        data,
+                        raw.endswith(b"\n"),
+                    )
                 offset += len(raw)
     except (FileNotFoundError, NotADirectoryError):
         return
@@ -202,8 +205,7 @@ def text_digest(path: Path) -> str:
     """SHA-256 of a file of text without a byte order mark and with the line ends of Unix: the same
     in every checkout, also where git's `autocrlf` changes line ends. Raises `OSError`.
     """
-    text = path.read_bytes().removeprefix(_BOM).replace(b"\r\n", b"\n")
-    return hashlib.sha256(text).hexdigest()
+    return hashlib.sha256(path.read_bytes().removeprefix(_BOM).replace(b"\r\n", b"\n")).hexdigest()
 
 
 def exists(path: Path) -> bool:

@@ -98,8 +98,13 @@ def parse_template(
         )
     if problems:
         raise InputError(problems)
-    tags = frozenset(tag.lower() for tag in _CLOSING_TAG.findall(source))
-    return Template(source, origin, style, frozenset(used), tags)
+    return Template(
+        source,
+        origin,
+        style,
+        frozenset(used),
+        frozenset(tag.lower() for tag in _CLOSING_TAG.findall(source)),
+    )
 
 
 def _style(source: str, allowed: Collection[str]) -> Style:

@@ -378,6 +378,8 @@ class Engine:
         self._unfed: dict[CaseSpec, Future[CaseResult]] = {}
         self._announced = 0
         self._runner = CaseRunner(suites, settings)
+        # By spec the cases whose verdicts are wrong: who reports one takes it.
+        self.wrong_cases = self._runner.wrong_cases
         self._ends_session = settings.ends_session
         self._ended = False
         self._loop = asyncio.new_event_loop()
@@ -433,10 +435,6 @@ class Engine:
         if spec in self._runner.printed:
             self._runner.printed.pop(spec).give()
         return future.result()
-
-    def wrong_case(self, spec: CaseSpec) -> WrongCase | None:
-        """The case of a result whose verdict is wrong; it is given once, and forgotten."""
-        return self._runner.wrong_cases.pop(spec, None)
 
     def wait(self, spec: CaseSpec, meanwhile: Callable[[], object] = bool) -> None:
         """Wait for the end of a spec or the engine, calling `meanwhile` a few times a second."""

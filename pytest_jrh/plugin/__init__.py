@@ -25,8 +25,6 @@ from pytest_jrh.plugin.options import (
 )
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from pytest_jrh.plugin.collect import SuiteFile
 
 
@@ -106,7 +104,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
         refuse_options(config)
 
 
-def _activation(config: pytest.Config) -> ModuleType:
+def _activation(config: pytest.Config) -> Any:
     """What acts on suites, imported once projects have added to the tables that it reads."""
     if _REGISTERED not in config.stash:
         from pytest_jrh.plugin.hookspecs import register

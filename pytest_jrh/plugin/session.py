@@ -169,7 +169,7 @@ class SuiteSession:
         if result.outcome in UNSCORED:
             # A call that failed is in no cassette either: only a recording run makes it again.
             return unscored_text(result, command=self.commands.again(spec, result))
-        wrong = self._running().wrong_case(spec)
+        wrong = self._running().wrong_cases.pop(spec, None)
         if wrong is None:
             return None
         column = self.suites.named(spec.suite).grounds.column

@@ -40,14 +40,7 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.sources.chat import is_chat, json_text, read_messages
 from pytest_jrh.sources.columns import Table, columns_named, id_column
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.source import (
-    Form,
-    RunFields,
-    Source,
-    as_pointer,
-    at,
-    changed_note,
-)
+from pytest_jrh.sources.source import Form, RunFields, Source, as_pointer, at, changed_note
 from pytest_jrh.sources.tables import read_table, rows_of
 
 PARTS: Mapping[str, str] = {

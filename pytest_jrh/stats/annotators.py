@@ -216,12 +216,7 @@ def _beside(votes: Votes, scores: Floats) -> BesidePeople:
         scores[case] == answer, votes.clusters[case], weights=1 / np.bincount(case)[case]
     )
     held = alt_test(
-        scores,
-        case,
-        votes.person[is_known],
-        answer,
-        votes.clusters,
-        ordered=votes.scale.is_ordered,
+        scores, case, votes.person[is_known], answer, votes.clusters, ordered=votes.scale.is_ordered
     )
     return BesidePeople(agreeing, held, _by_votes(votes, scores))
 

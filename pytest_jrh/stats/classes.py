@@ -111,8 +111,9 @@ def estimate_macro_f1(pairs: Pairs, clusters: Clusters) -> Estimate:
     f1 = estimate(rows(known), clusters, figure, rows(other_pairs(known, classes)))
     # By simulation with rarer classes the interval covers as few as half of the true figures.
     if min((known[:, :1] == classes).sum(axis=0)) < FEWEST_LABELS:
-        why = f"a class has fewer than {FEWEST_LABELS} labels"
-        return replace(f1, lower=None, upper=None, why=why)
+        return replace(
+            f1, lower=None, upper=None, why=f"a class has fewer than {FEWEST_LABELS} labels"
+        )
     return f1
 
 

@@ -324,13 +324,16 @@ def compare(
     gone = {}
     for case_id in lines - scope.deselected - {*verdicts.ids}:
         gone[case_id] = NEVER_REPORTED if case_id in scope.selected else NOT_IN_SUITE
-    beside = replace(
-        verdicts,
-        before=Coded.of(before),
-        apart=Coded.of(apart),
-        same_judge=Coded.of(of_same_judge),
+    return Comparison(
+        replace(
+            verdicts,
+            before=Coded.of(before),
+            apart=Coded.of(apart),
+            same_judge=Coded.of(of_same_judge),
+        ),
+        lines,
+        gone,
     )
-    return Comparison(beside, lines, gone)
 
 
 def why_apart(outcome: Outcome, *, has_line: bool, is_same: bool) -> str:

@@ -105,13 +105,7 @@ COLUMNS = (
         "The share of verdicts that are right: the label, or on a wide scale near it "
         "(`suite.within`).",
     ),
-    Column(
-        "recall",
-        "share",
-        "recall",
-        "The share of the violations that the judge found.",
-        _TWO,
-    ),
+    Column("recall", "share", "recall", "The share of the violations that the judge found.", _TWO),
     Column(
         "false_positive_rate",
         "share",
@@ -141,13 +135,7 @@ COLUMNS = (
         "The mean over classes of F1, the harmonic mean of recall and precision.",
         _CLASSES,
     ),
-    Column(
-        "within_one",
-        "share",
-        "within 1",
-        "The share that are at most one level off.",
-        _LEVELS,
-    ),
+    Column("within_one", "share", "within 1", "The share that are at most one level off.", _LEVELS),
     Column(
         "mean_absolute_error",
         "number",
@@ -386,9 +374,11 @@ def reliability(results: Iterable[CaseResult] | Verdicts) -> Reliability:
     if len(judge_sections) != 1:
         raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
     [section] = judge_sections
-    rubrics = {row.name: _named_figures(row) for row in section.rubrics}
-    warnings = all_warnings(section.total, section.rubrics)
-    return Reliability(_named_figures(section.total), rubrics, tuple(warnings))
+    return Reliability(
+        _named_figures(section.total),
+        {row.name: _named_figures(row) for row in section.rubrics},
+        tuple(all_warnings(section.total, section.rubrics)),
+    )
 
 
 def _named_figures(statistics: Statistics) -> dict[str, Estimate]:

@@ -224,10 +224,7 @@ def wilson(share: float, square: float) -> tuple[float, float]:
 
 
 def estimate_share(
-    marks: npt.ArrayLike,
-    clusters: Clusters,
-    level: float = LEVEL,
-    missing: str = NO_VERDICT,
+    marks: npt.ArrayLike, clusters: Clusters, level: float = LEVEL, missing: str = NO_VERDICT
 ) -> Estimate:
     """The share of cases of which something is true; without cases, `missing` says what there is
     none of.

@@ -252,8 +252,9 @@ def probe_limits(received: Verdicts, rules: GateRules, scope: Scope) -> Iterator
         for judge in present or ([] if scope.deselected else judges):
             table = tables.get((probe, judge))
             if table is None or not len(table.judged):
-                nothing = Estimate(why=NO_VERDICT)
-                yield Limit("max_rate", judge, limit, nothing, broken=True, probe=probe)
+                yield Limit(
+                    "max_rate", judge, limit, Estimate(why=NO_VERDICT), broken=True, probe=probe
+                )
                 continue
             rate = share_of(table.judged, table.judged.wrong, _RATE_LEVEL)
             is_more = rate.value is not None and rate.value > limit + _ROUNDING

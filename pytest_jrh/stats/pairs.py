@@ -93,9 +93,13 @@ def favours(judged: Verdicts) -> list[Favour]:
         own = codes[places[is_in_one], None]
         wins = np.where(pairs[is_in_one] == own, 1.0, 0.5 * (pairs[is_in_one] == TIE))
         clusters = known.cluster[is_in_one]
-        people = estimate_mean(wins[:, 0], clusters)
-        more = estimate_mean(wins[:, 1] - wins[:, 0], clusters, (-1.0, 1.0))
-        rows.append(Favour(system, people, more))
+        rows.append(
+            Favour(
+                system,
+                estimate_mean(wins[:, 0], clusters),
+                estimate_mean(wins[:, 1] - wins[:, 0], clusters, (-1.0, 1.0)),
+            )
+        )
     return sorted(rows, key=lambda row: -(row.people.value or 0))
 
 

@@ -200,9 +200,7 @@ class VerifierAgainstPeople:
 
 
 def against_people(
-    results: Iterable[CaseResult],
-    people: Mapping[str, Sequence[int]],
-    undecidable: Collection[str],
+    results: Iterable[CaseResult], people: Mapping[str, Sequence[int]], undecidable: Collection[str]
 ) -> AgainstPeople | None:
     """Hold one judge's results against people; None where they labelled none of its cases.
 

@@ -151,10 +151,7 @@ class SetChange:
 
 
 def judge_losses(
-    changes: Sequence[SetChange],
-    tests: Mapping[Exchange, Sequence[SetTest]],
-    *,
-    runs: int,
+    changes: Sequence[SetChange], tests: Mapping[Exchange, Sequence[SetTest]], *, runs: int
 ) -> list[Finding]:
     """Apply the rule to the sets of one judge, with their tests by each exchange of its question.
 

@@ -73,8 +73,12 @@ def weighted(
                 continue
             estimate = _estimate(key, cells, masses, len(labelled))
             if key.startswith(RECALL_OF) and numbers[key] < FEWEST_LABELS:
-                why = f"the class has fewer than {FEWEST_LABELS} labels"
-                estimate = replace(estimate, lower=None, upper=None, why=why)
+                estimate = replace(
+                    estimate,
+                    lower=None,
+                    upper=None,
+                    why=f"the class has fewer than {FEWEST_LABELS} labels",
+                )
             of_figures[key] = estimate
     return of_figures
 

@@ -108,8 +108,13 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     position = random.choice(
         [candidate for candidate in positions if candidate not in base.decisive] or positions
     )
-    changed = with_text_at_end(base.messages[position], attack.text_for(values_for(base)))
-    return Derived((*base.messages[:position], changed, *base.messages[position + 1 :]))
+    return Derived(
+        (
+            *base.messages[:position],
+            with_text_at_end(base.messages[position], attack.text_for(values_for(base))),
+            *base.messages[position + 1 :],
+        )
+    )
 
 
 PROMPT_INJECTION = Probe(

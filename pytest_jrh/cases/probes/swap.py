@@ -31,8 +31,12 @@ def made_pair(case: Case, rubric: Rubric) -> Case:
     pair = paired(good, case.messages[-1])
     if order:
         pair = in_other_order(pair)
-    outcome = replace(case.outcome, messages=(*before, *pair), edits=())
-    return replace(case, rubric=rubric, outcome=outcome, expected=code_of(PLACES[order]))
+    return replace(
+        case,
+        rubric=rubric,
+        outcome=replace(case.outcome, messages=(*before, *pair), edits=()),
+        expected=code_of(PLACES[order]),
+    )
 
 
 def _swapped(base: Base, _variant: Variant, _random: Random) -> Derived:
