@@ -14,7 +14,7 @@ import re
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from importlib import resources
 from pathlib import Path
@@ -268,7 +268,11 @@ def start_suite(options: Namespace) -> int:
     if rubric_file.suffix.lower() in (".yml", ".yaml", ".json"):
         rubrics = load_rubrics(rubric_file)
         options.rubric = [rubric.id for rubric in rubrics]
-    entries = _rubric_entries(options.rubric, labels)
+    # Without a rubric the ids of a file of labels.
+    entries = []
+    for named in options.rubric or dict.fromkeys(row.rubric_id for row in labels if row.rubric_id):
+        rubric_id, _, text = named.partition(":")
+        entries.append((rubric_id.strip(), text.strip()))
     _refuse_names(options, entries)
     runs = look_at(options, labels)
     log_place = place_log(options.log, folder, name, runs.files)
@@ -312,15 +316,28 @@ def start_suite(options: Namespace) -> int:
         texts[values["rubrics"]] = _filled("rubrics.yml", values, entries=entries)
     kept_files = []
     for file in gate:
-        if _is_kept(folder / file, texts[file], force=options.force):
-            kept_files.append(file)
-            del texts[file]
+        place = folder / file
+        if place.exists():
+            # The gate of an earlier suite stays as it is, and so do the jobs that a project has on
+            # GitLab, which are all in one file.
+            head, _, _ = texts[file].partition("\n")
+            is_ours = place.name != _GITLAB or place.read_text("utf-8", "replace").startswith(head)
+            if not options.force or not is_ours:
+                kept_files.append(file)
+                del texts[file]
     copies = {}
     for to, source in sources.items():
         if os.path.realpath(folder / to) != os.path.realpath(source):
             copies[to] = source
     if not options.force:
-        _refuse_existing(folder, [*texts, *copies], {*_schemas(_CONFIGS), attributes})
+        # Suites share these.
+        shared = {*_schemas(_CONFIGS), attributes}
+        problems = []
+        for file in (*texts, *copies):
+            if file not in shared and (folder / file).exists():
+                problems.append(Problem("already exists", str(folder / file)))
+        if problems:
+            raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
     contents: dict[str, bytes | str] = {**texts}
     for to, source in copies.items():
         contents[to] = source.read_bytes()
@@ -342,15 +359,6 @@ def start_suite(options: Namespace) -> int:
     return 0
 
 
-def _rubric_entries(rubrics: Sequence[str], labels: Sequence[LabelRow]) -> _Entries:
-    """The ids and texts that were given; without any the ids of a file of labels."""
-    entries = []
-    for rubric in rubrics or dict.fromkeys(row.rubric_id for row in labels if row.rubric_id):
-        rubric_id, _, text = rubric.partition(":")
-        entries.append((rubric_id.strip(), text.strip()))
-    return entries
-
-
 def _refuse_names(options: Namespace, entries: _Entries) -> None:
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
@@ -368,27 +376,6 @@ def _refuse_names(options: Namespace, entries: _Entries) -> None:
             problems.append(Problem(f"duplicate rubric id {shown(rubric_id)}"))
     if problems:
         raise InputError(problems)
-
-
-def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]) -> None:
-    """Refuse files that are there already, but for those that suites share."""
-    problems = []
-    for file in files:
-        if file not in shared and (folder / file).exists():
-            problems.append(Problem("already exists", str(folder / file)))
-    if problems:
-        raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
-
-
-def _is_kept(file: Path, text: str, *, force: bool) -> bool:
-    """Whether a file of the project stays as it is: the gate of an earlier suite, or the jobs that
-    a project has on GitLab, which are all in one file.
-    """
-    if not file.exists():
-        return False
-    first_line, _, _ = text.partition("\n")
-    is_ours = file.name != _GITLAB or file.read_text("utf-8", "replace").startswith(first_line)
-    return not force or not is_ours
 
 
 def write_schemas(options: Namespace) -> int:

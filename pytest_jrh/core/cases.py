@@ -172,7 +172,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
     "refused": UnscoredOutcome("{stage}'s model refused to answer", final=True),
     "unrecorded": UnscoredOutcome(
         "{stage}'s call is not recorded",
-        "Record it with the command below.",
+        "Record it: `next`, at the end, has the command.",
         asked=False,
         unanswered=True,
     ),

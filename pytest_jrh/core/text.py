@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ _RTL = re.compile("[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
+# What a spreadsheet puts to a number, or takes from it.
+_SPREADSHEET = re.compile(r"\.0+$|^\s*(?:0+(?=\d))?|(?<=\d)[,'\s](?=\d{3})|\s+$")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -220,6 +222,26 @@ def nearest_hint(
     if choice is None:
         return None
     return f"{one_line(choice)} is the nearest {noun}".rstrip()
+
+
+def spreadsheet_hint(name: str, choices: Iterable[str]) -> str | None:
+    """The hint that names the id that a spreadsheet has written otherwise, where there is one: `1`
+    as `1.0`, `007` as `7`, `1000` as `1,000`.
+    """
+    bare = _SPREADSHEET.sub("", name)
+    for choice in choices:
+        if choice != name and _SPREADSHEET.sub("", choice) == bare:
+            ids = f'"{visible(choice)}" as "{visible(name)}"'
+            return f"a spreadsheet may have written {ids}: keep ids as text"
+    return None
+
+
+def as_known(name: str, known: Container[str]) -> str:
+    """An id as it is known: older versions kept one with a `'` before it, or without its own."""
+    for written in (name, name.removeprefix("'"), f"'{name}"):
+        if written in known:
+            return written
+    return name
 
 
 def counted(number: int, noun: str) -> str:

@@ -177,6 +177,8 @@ def shortened_value(value: object, longest: int = 80) -> str:
 
 
 MAX_REASKS = 2
+UNUSABLE = "That answer cannot be used: "
+"""How a request begins that asks again."""
 # As the response format of that type, in the words of the prompt, or as both; nothing is sent of a
 # shape without a schema.
 SchemaSent: TypeAlias = Literal[
@@ -367,8 +369,7 @@ def make_complete(
                 {"role": "assistant", "content": answer.text or "(nothing)"},
                 {
                     "role": "user",
-                    "content": f"That answer cannot be used: {complaint}\n"
-                    f"Answer the request again, {form}.",
+                    "content": f"{UNUSABLE}{complaint}\nAnswer the request again, {form}.",
                 },
             )
 

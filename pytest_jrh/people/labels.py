@@ -54,7 +54,7 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, collectin
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
-from pytest_jrh.core.text import counted, nearest_hint, same_lines
+from pytest_jrh.core.text import as_known, counted, nearest_hint, same_lines, spreadsheet_hint
 from pytest_jrh.sources.columns import Table, columns_named
 from pytest_jrh.sources.pairs import place_named
 from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field
@@ -421,7 +421,7 @@ class Joiner:
 
     def run_of(self, row: LabelRow, *, with_hint: bool) -> tuple[str, int]:
         """The run that a row is about; to look for the nearest one takes long."""
-        run_id = row.run_id
+        run_id = as_known(row.run_id, self._epochs)
         if row.line and run_id in self.unclear:
             message = f"got {shown(run_id)}, which is not the name of one case"
             names = listed(self.unclear[run_id], 5)
@@ -434,7 +434,10 @@ class Joiner:
                 return run_id, epoch
         epochs = self._epochs.get(run_id)
         if epochs is None:
-            hint = nearest_hint(run_id, self._epochs, "id") if with_hint else None
+            hint = None
+            if with_hint:
+                hint = spreadsheet_hint(run_id, self._epochs)
+                hint = hint or nearest_hint(run_id, self._epochs, "id")
             raise DamagedError(
                 f"got {shown(run_id)}, and there is no such case; the cases are "
                 f"{listed(self._epochs, 5)}",
@@ -618,6 +621,7 @@ class LabelTable:
         self.path, self._split, self._weights = path, split, weights
         self._settles = split == SETTLED
         self._cases = {case.spec.label_key: case for case in cases}
+        self._ids = {run_id for _, run_id, _ in self._cases}
         # What is meant where a row names no rubric.
         rubrics = {rubric for rubric, _, _ in self._cases}
         self._rubric = rubrics.pop() if len(rubrics) == 1 else ""
@@ -735,7 +739,7 @@ class LabelTable:
 
     def _about(self, row: LabelRow) -> LabelKey:
         epoch = 1 if row.epoch is None else row.epoch
-        return row.rubric_id or self._rubric, row.run_id, epoch
+        return row.rubric_id or self._rubric, as_known(row.run_id, self._ids), epoch
 
     def case_of(self, row: LabelRow) -> Case | None:
         """The case that a row is about. With another text, or asked otherwise, it is another case;

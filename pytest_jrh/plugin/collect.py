@@ -31,8 +31,6 @@ from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.reports.case_facts import FailureText, no_verdict_text
 from pytest_jrh.reports.session import what_was_done
 
-_LONGEST_EDIT = 60
-
 
 def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> str:
     """Give a traceback without arguments and local variables, which may hold secrets: a value that
@@ -188,7 +186,7 @@ class CaseItem(pytest.Item):
             message = "\n".join(failure.first)
             done = what_was_done(failure.result)
             if done and failure.result.outcome not in UNSCORED:
-                message = f"{shortened(done, _LONGEST_EDIT)}: {message}"
+                message = f"{shortened(done, 60)}: {message}"
             return prose(self, text, log_line(message))
         if isinstance(error, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception):
             return super().repr_failure(excinfo, style)

@@ -324,11 +324,14 @@ def changed_parts(recorded: Fields, parts: Fields) -> list[str]:
         old, new = _part_text(recorded.get(place, "")), _part_text(parts.get(place, ""))
         if old != new and len(lines) < _MOST_LINES:
             start = max(0, shared_ends(old, new)[0] - _CONTEXT)
-            lines.append(f"{place}:")
+            lines.append(f"{_PLACES.get(place, place)}:")
             for sign, text in (("-", old), ("+", new)):
                 cut = "…" if start else ""
                 lines.append(f"{sign}{cut}{shortened(text[start:], _LONGEST_CHANGE)}")
     return lines
+
+
+_PLACES = {"schema": "schema (what is asked for: `score_map`, or the answers of the rubric)"}
 
 
 def _part_text(part: Any) -> str:

@@ -21,7 +21,7 @@ from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import message_text, storable
-from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Needs, Stopped
+from pytest_jrh.llm.calls import UNUSABLE, Answer, Attempts, CallRequest, Exchange, Needs, Stopped
 from pytest_jrh.llm.limits import EarlyStop, held
 from pytest_jrh.recording.cassettes import (
     Cassette,
@@ -40,7 +40,10 @@ from pytest_jrh.recording.shown import SentTexts, is_cut
 _LONGEST_LINE = 160
 _NO_CALL = "no call was made, because its answer could not be stored under {}"
 
-_RECORD_OR_UNDO = "Record it with the command below, or undo the change."
+_RECORD_OR_UNDO = "Record it (`next`, at the end, has the command), or undo the change."
+_UNUSABLE_NOW = (
+    "The recorded answer cannot be used, as `verdict`, `score_map` and the rubric say now"
+)
 _CUT = (
     "{}: the server of {} read far fewer tokens than it was sent, and so has cut prompts; a larger "
     "window is set by `params`, such as {{num_ctx: 32768}} for Ollama."
@@ -432,6 +435,10 @@ class Tape:
             cause = f"The call is not in the cassette; the nearest recorded {stage} call differs."
         elif cassette.entries:
             cause = f"The cassette has no {stage} call."
+        asked_last = message_text(request.messages[-1])
+        if asked_last.startswith(UNUSABLE):
+            cause = f"{_UNUSABLE_NOW}: {asked_last.removeprefix(UNUSABLE).splitlines()[0]}"
+            changes = ""
         return self.missing(stage, cause, changes, why)
 
     def missing(self, stage: str, cause: str, changes: str = "", why: str = "") -> Unscored:

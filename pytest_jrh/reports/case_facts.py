@@ -95,7 +95,13 @@ def shown_edits(case: Case) -> Iterator[Diff]:
     of an answer, and what was done to a call there.
     """
     for edit in case.outcome.edits:
-        title = _edited_turn(case, edit)
+        # Of a call that was left out, the turn behind it.
+        messages = case.messages if edit.is_splice else case.run.messages
+        title = f"turn {edit.message_index} (the end)"
+        if 0 <= edit.message_index < len(messages):
+            message = messages[edit.message_index]
+            role = one_line(str(message.get("role", "unknown")))
+            title = part_title(message) or f"turn {edit.message_index} ({role})"
         if note := act_note(edit):
             title += f", {note}"
         # The words of a turn, or calls with their results.
@@ -103,18 +109,6 @@ def shown_edits(case: Case) -> Iterator[Diff]:
         if edit.kind != "say":
             before, after = text_to_compare(edit.before), text_to_compare(edit.after)
         yield Diff(differences(before, after), title)
-
-
-def _edited_turn(case: Case, edit: Edit) -> str:
-    """The turn that stands where an edit was made; of a call that was left out, the one behind."""
-    messages = case.messages if edit.is_splice else case.run.messages
-    role = "the end"
-    if 0 <= edit.message_index < len(messages):
-        message = messages[edit.message_index]
-        role = one_line(str(message.get("role", "unknown")))
-        if title := part_title(message):
-            return title
-    return f"turn {edit.message_index} ({role})"
 
 
 _BESIDE = ("System prompt", "Context")
@@ -461,17 +455,24 @@ def disagreement_text(
         lines += wrapped(_REWORDED, WIDTH, INDENT)
     lines += [*_prose(why), *_verdicts(case, result), ""]
     spec = case.spec
-    parts = request_and_answer(case.messages, case.outcome.edits)
+    edits = case.outcome.edits
+    parts = request_and_answer(case.messages, edits)
     if spec.variant:
         gave = scores_text(result.base_score, result.base_scores, result.scale)
         change = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
         lines += wrapped(f"{change} the unchanged case, {spec.base}.", WIDTH)
     else:
         every_part = titled_parts(case.messages)
-        if case.outcome.edits:
-            lines += _edits(case)
+        if edits:
+            lines.append(f"{counted(len(edits), 'edit')} made this case:")
         elif not every_part:
             every_part = parts
+        for edit, shown in islice(zip(edits, shown_edits(case), strict=True), _MOST_EDITS):
+            since = f", since {shortened(edit.follows, _LONGEST_FIRST)}" if edit.follows else ""
+            lines += wrapped(one_line(f"{shown.title}{since}"), WIDTH, INDENT)
+            lines += edit_diff(shown.pieces)
+        if len(edits) > _MOST_EDITS:
+            lines.append(f"{INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
         for title, text in every_part:
             lines += [f"{title.lower()}:", *_prose(text, _MOST_LINES_OF_PART)]
     lines += ["", f"{'cassette:':<14}{_shown(cassette)}"]
@@ -522,19 +523,6 @@ def edit_diff(pieces: Sequence[Piece]) -> list[str]:
 
 
 _MARKS = {"same": ("", ""), "gone": ("[-", "-]"), "new": ("{+", "+}")}
-
-
-def _edits(case: Case) -> list[str]:
-    """The turn of each edit, what it follows from, and what it changed."""
-    edits = case.outcome.edits
-    lines = [f"{counted(len(edits), 'edit')} made this case:"]
-    for edit, shown in islice(zip(edits, shown_edits(case), strict=True), _MOST_EDITS):
-        since = f", since {shortened(edit.follows, _LONGEST_FIRST)}" if edit.follows else ""
-        lines += wrapped(one_line(f"{shown.title}{since}"), WIDTH, INDENT)
-        lines += edit_diff(shown.pieces)
-    if len(edits) > _MOST_EDITS:
-        lines.append(f"{INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
-    return lines
 
 
 def _shown(path: Path) -> str:

@@ -103,7 +103,16 @@ def count_blocks(session: Session, suite: str, *, bars: bool) -> Iterator[Block]
         # Of a case that is looked at again the headline says it all, and what is read first.
         is_alone = session.is_part and 1 in (wrong, section.total.counts.n)
         if bars or (wrong and not is_alone):
-            rows = sorted(_section_rows(session, section), key=lambda row: -row.worst)
+            rows = []
+            if not section.scale.is_ordered:
+                for of_rubric in section.rubrics:
+                    rows.append(_counts(session, section, of_rubric, of_rubric.name))
+            elif not any(section.total.judged.weight.names):
+                by_level = section.total.judged.grouped("label")
+                for level, verdicts in sorted(by_level.items()):
+                    name = NO_SUCH if level == NOT_APPLICABLE else f"level {level}"
+                    rows.append(_counts(session, section, statistics_of(verdicts), name))
+            rows.sort(key=lambda row: -row.worst)
             has_classes = section.scale.has_classes
             if len(rows) != 1 or not has_classes:
                 first = "level" if section.scale.is_ordered else "rubric"
@@ -146,17 +155,6 @@ def _compared(session: Session, suite: str, judged: Verdicts) -> Verdicts:
     if decision is None or decision.comparison is None:
         return judged.where(slice(0))
     return decision.comparison.compared.shared(judged)
-
-
-def _section_rows(session: Session, section: figures.Section) -> Iterator[_Counts]:
-    """The rubrics of a judge, or the levels of its scale."""
-    if not section.scale.is_ordered:
-        for statistics in section.rubrics:
-            yield _counts(session, section, statistics, statistics.name)
-    elif not any(section.total.judged.weight.names):
-        for level, verdicts in sorted(section.total.judged.grouped("label").items()):
-            name = NO_SUCH if level == NOT_APPLICABLE else f"level {level}"
-            yield _counts(session, section, statistics_of(verdicts), name)
 
 
 def _class_rows(session: Session, section: figures.Section) -> Iterator[_Counts]:

@@ -50,10 +50,12 @@ _MARKS: Mapping[Word, str] = {"": "", "PASS": "✅ ", "UNCLEAR": "🟡 ", "FAIL"
 _MOST_FOLDED = 2
 _MOST_EDITS = 3
 _MOST_VOICES = 2
-# Of what is open a screen: characters of a prompt's differences, of an edit's, and of a reason.
+# Of what is open a screen: characters of a prompt's differences, of an edit's, and of the last
+# reason; others are whole there, or in the fold.
 _OPEN_PROMPT = 130
 _OPEN_EDIT = 180
-_OPEN_REASON = 80
+_OPEN_REASON = 240
+_SHORT_REASON = 80
 _WHOLE = 1_200
 # Of what a change leaves as it was, this much is shown beside it.
 _CONTEXT = 40
@@ -140,9 +142,9 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     """What tells whether the judge or the label is wrong: what was edited, and what everybody says
     of it, on one line of an HTML block.
     """
-    most_edits, edit_room, reason_room = 1, _OPEN_EDIT, _OPEN_REASON
+    most_edits, edit_room = 1, _OPEN_EDIT
     if is_whole:
-        most_edits, edit_room, reason_room = _MOST_EDITS, _WHOLE, _WHOLE
+        most_edits, edit_room = _MOST_EDITS, _WHOLE
     # Secrets go first: once a text is cut and escaped they could not be found.
     clean = session.redactor.text
     result = session.result(case.case_id)
@@ -178,7 +180,13 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     text += "<table>"
     for voice in heard:
         speaker = f"{voice.who} ({voice.by})" if voice.by else voice.who
-        reason = _cut(visible(clean(voice.why)).strip(), reason_room)
+        reason = visible(clean(voice.why)).strip()
+        if is_whole:
+            reason = _cut(reason, _WHOLE)
+        elif voice is heard[-1]:
+            reason = _cut(reason, _OPEN_REASON)
+        elif len(reason) > _SHORT_REASON:
+            reason = ""
         text += f"<tr><td>{inert(clean(speaker))}</td><td>{inert(clean(voice.word))}</td>"
         text += f"<td>{inert(reason)}</td></tr>"
     text += "</table>"

@@ -92,9 +92,15 @@ def compose(session: Session, *, bars: bool = False) -> Summary:
     """
     by_suite = {suite: _headline(session, suite) for suite in session.suites}
     headlines = dict(sorted(by_suite.items(), key=lambda item: WORST_FIRST.index(item[1].word)))
+    of_word = [suite for suite in headlines if headlines[suite].word == session.word]
+    headline = listed(of_word, _MOST_SUITES)
+    if len(headlines) == 1:
+        headline = headlines[of_word[0]].text
+    elif session.word:
+        headline = f"{len(of_word):,} of {counted(len(headlines), 'suite')}: {headline}"
     summary = Summary(
         word=session.word,
-        headline=_session_headline(session, [*headlines.values()]),
+        headline=headline,
         headlines=tuple(headlines.values()),
         answer=tuple(_answer(session, headlines, bars=bars)),
         steps=tuple(_steps(session)),
@@ -144,17 +150,6 @@ def _table_headline(session: Session, suite: str) -> str:
     if kappa.value is not None:
         text += f"; {name} {figures.decimal(kappa.value)} ({figures.range_text(kappa, 'number')})"
     return text
-
-
-def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
-    """The decision about all suites in a few words."""
-    if len(headlines) == 1:
-        return headlines[0].text
-    suites = [headline.suite for headline in headlines if headline.word == session.word]
-    names = listed(suites, _MOST_SUITES)
-    if not session.word:
-        return names
-    return f"{len(suites):,} of {counted(len(headlines), 'suite')}: {names}"
 
 
 def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) -> Iterator[Block]:
@@ -353,7 +348,13 @@ def _details(session: Session) -> Iterator[Block]:
             note += more_labels(section.total)
         if len(table.rows) > 1:
             note += f" {ONE_BY_ONE}"
-        more_blocks = (*topics.more_figures(section), *_flickering(session, section))
+        judged = section.total.judged
+        flickering = judged.where(judged.answers.each(lambda scores: len({*scores}) > 1))
+        remarks = dict.fromkeys(flickering.ids, "")
+        for result in session.results_in(flickering.where(slice(MOST_ON_PAGE))):
+            remarks[result.case_id] = result.scores_text
+        of_flicker = topics.case_list(session, "flickering", remarks)
+        more_blocks = (*topics.more_figures(section), *of_flicker)
         yield Section(f"Figures of {section.label}", (table, Sentence(note, "muted"), *more_blocks))
         for key, of_key in session.slices[section.suite, section.judge].items():
             table = replace(topics.figures_table(of_key), first=key)
@@ -370,16 +371,6 @@ def _details(session: Session) -> Iterator[Block]:
         origin.append(Sentence(spending_line(session.spending, session.wall_seconds)))
     if origin:
         yield Section("Where these figures come from", tuple(origin))
-
-
-def _flickering(session: Session, section: figures.Section) -> Sequence[Block]:
-    """The cases in which a judge contradicts itself in its repeats."""
-    judged = section.total.judged
-    flickering = judged.where(judged.answers.each(lambda scores: len({*scores}) > 1))
-    remarks = dict.fromkeys(flickering.ids, "")
-    for result in session.results_in(flickering.where(slice(MOST_ON_PAGE))):
-        remarks[result.case_id] = result.scores_text
-    return topics.case_list(session, "flickering", remarks)
 
 
 # ---- What a reader does next, and which verdicts to read first
@@ -400,9 +391,9 @@ def _next_steps(session: Session) -> Iterator[Line]:
     missing = int(session.verdicts.outcome.equals("unrecorded").sum())
     if missing and session.record_command:
         text = (
-            f"with an API key this records {counted(missing, 'case')}, and only what is missing; "
-            "--jrh-plan shows the cost"
+            f"with an API key this records {counted(missing, 'case')} ({counted(missing, 'call')} "
         )
+        text += "or more), and only what is missing; --jrh-plan shows the cost"
         yield Line("next", text, "warning", session.record_command)
     for decision in decisions:
         if decision.update_command:
@@ -418,8 +409,10 @@ def _next_steps(session: Session) -> Iterator[Line]:
         yield _correct(session, worst)
     if session.record_command:
         # Recorded answers cannot be used.
-        text = "after a change of the prompt or the map; to ask the same again: "
-        yield Line("next", f"{text}--jrh-retry-unscored", "warning", session.record_command)
+        unusable = int(session.verdicts.outcome.equals("invalid_response").sum())
+        text = f"after a change of the prompt or the map ({counted(unusable, 'call')} or more); "
+        text += "to ask the same again: --jrh-retry-unscored"
+        yield Line("next", text, "warning", session.record_command)
     for table in session.probes:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
         if table.is_finding or (session.word == "FAIL" and table.total.turned):

@@ -248,7 +248,12 @@ def choose_columns(
         may_repeat = chosen["repeat"] or "".join(columns_named(table, _MORE_REPEATS)[:1])
         chosen["case"] = case_column(table, taken(), [*telling, may_repeat])
     if chosen["case"] and not chosen["repeat"] and "repeat" not in options:
-        chosen["repeat"] = _repeats(table, [chosen["case"], *telling], taken())
+        # The only column that tells apart rows of one case with one text, as those of a judge that
+        # was asked several times.
+        same_columns = (chosen["case"], *telling, *columns_named(table, TEXTS))
+        if rows_apart(table, *same_columns) != len(table.lines):
+            repeats = columns_named(table, _MORE_REPEATS)
+            chosen["repeat"] = _telling_apart(table, repeats, taken(), same_columns)
     if "verdict" in needed:
         if "cluster" not in chosen:
             chosen["cluster"] = _cluster(table, taken(), chosen["case"])
@@ -417,16 +422,6 @@ def id_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> s
     ids = [name for name in table.columns if known_name(name).endswith("_id")]
     found = _telling_apart(table, usual, taken, telling)
     return found or _telling_apart(table, ids, taken, telling)
-
-
-def _repeats(table: Table, of_case: Sequence[str], taken: Collection[str]) -> str:
-    """The only column that tells apart rows of one case with one text, as those of a judge that was
-    asked several times; empty where there are no such rows, or no such column.
-    """
-    same_columns = (*of_case, *columns_named(table, TEXTS))
-    if rows_apart(table, *same_columns) == len(table.lines):
-        return ""
-    return _telling_apart(table, columns_named(table, _MORE_REPEATS), taken, same_columns)
 
 
 def _cluster(table: Table, taken: Collection[str], case: str) -> str:

@@ -380,7 +380,10 @@ MESSAGES = Form(
     conversation,
     lambda head: (
         head.begins_list
-        and any(message.keys() >= {"role", "content"} for message in head.first_objects)
+        and any(
+            "role" in message and ("content" in message or at(message, "/parts/0/type"))
+            for message in head.first_objects
+        )
     ),
     is_whole=True,
 )

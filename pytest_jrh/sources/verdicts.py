@@ -9,7 +9,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pytest_jrh.core.cases import SETTLED, label_of
@@ -37,7 +37,7 @@ from pytest_jrh.core.scales import (
     classed,
     with_not_applicable,
 )
-from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.core.text import as_known, counted, nearest, spreadsheet_hint
 from pytest_jrh.sources.columns import CaseKey, Columns, Table, columns_named, words_of
 from pytest_jrh.sources.results.scores import quoted
 
@@ -473,10 +473,11 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
     of_labels = {key.rubric for key in labels.cases}
     # Where one of the two names no rubric, its cases are those of the only one of the other.
     is_same = len(rubrics) == len(of_labels) == 1 and "" in rubrics | of_labels
-    labelled = {}
+    labelled, ids = {}, {key.case for key in table.cases}
     for key, case in labels.cases.items():
         if case.votes or case.label is not None:
-            labelled[key._replace(rubric=min(rubrics)) if is_same else key] = case
+            known = key._replace(case=as_known(key.case, ids))
+            labelled[known._replace(rubric=min(rubrics)) if is_same else known] = case
     labels.cases = labelled
     refuse_strangers(table, labels, "label of a case")
     for key, of_people in labelled.items():
@@ -495,7 +496,9 @@ def refuse_strangers(table: VerdictTable, strangers: VerdictTable, noun: str) ->
         return
     cases, table_cases = (listed(map(str, file.cases), 3) or "none" for file in (strangers, table))
     hint = f"its cases are {cases}, and those of {table.table.file} {table_cases}"
-    hint += "; name the columns that both have: --case COL, --rubric COL"
+    for stranger in islice(strangers.cases, 1):
+        meant = spreadsheet_hint(stranger.case, (key.case for key in table.cases))
+        hint += f"; {meant or 'name the columns that both have: --case COL, --rubric COL'}"
     message = f"has no {noun} (with its rubric and epoch) of {table.table.file}"
     raise InputError(message, strangers.table.file, hint=hint)
 

@@ -429,7 +429,14 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     widest = sorted(hidden.values(), key=lambda of: -of.bound)[:_MOST_NAMED]
     if any(of.bound >= 1 for of in widest):
         return f"{text}: any loss could hide"
-    bounds = [_bound_text(of) for of in hidden.values() if of in widest]
+    bounds = []
+    for of in filter(widest.__contains__, hidden.values()):
+        # The smallest change for the worse that other runs exclude, rounded up.
+        text_of = f"{math.ceil(10 * of.bound * of.width) / 10:.1f} levels more error"
+        if of.of_class is not None and not of.is_ordered:
+            rounded_up = math.ceil(round(100 * of.bound, 6))
+            text_of = f"{counted(rounded_up, 'point')} {of.of_class.loss}"
+        bounds.append(text_of)
     return f"{text}: up to {' and '.join(bounds)} could hide"
 
 
@@ -449,12 +456,3 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
         more = f"{net:,} {'more' if lost > won else 'fewer'} {'is' if net == 1 else 'are'}"
         change = more if net else "as many are"
         yield f"{won:,} the other way; of all {cases} {change} wrong"
-
-
-def _bound_text(change: SetChange) -> str:
-    """The smallest change for the worse that other runs exclude, rounded up."""
-    if change.is_ordered or change.of_class is None:
-        levels = math.ceil(10 * change.bound * change.width) / 10
-        return f"{levels:.1f} levels more error"
-    rounded_up = math.ceil(round(100 * change.bound, 6))
-    return f"{counted(rounded_up, 'point')} {change.of_class.loss}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.transcript import render_transcript, replace_text, unshown_in
+from pytest_jrh.sources import open_source
 from pytest_jrh.sources.chat import OTHER_ROLES, WITHOUT_CALL, WITHOUT_RESULT, read_messages
 from tests.support.sessions import with_one_change
 
@@ -131,6 +133,19 @@ def test_all_forms_give_the_same_transcript(form: str) -> None:
         "[1] assistant",
         '[1] assistant calls look_up | {"order": 7}',
         '[1] assistant calls look_up | {"order": 8}',
+        "[2] tool look_up | shipped",
+        "[3] tool look_up | lost",
+        "[4] assistant | It was shipped.",
+    ]
+
+
+def test_a_list_of_the_sdks_messages_is_one_conversation(tmp_path: Path) -> None:
+    asked = {"role": "user", "parts": [{"type": "text", "text": "Where is order 7?"}]}
+    answered = {"role": "assistant", "parts": UI_PARTS}
+    (tmp_path / "chat.json").write_text(json.dumps([asked, answered]), "utf-8")
+    source = open_source(tmp_path / "chat.json")
+    run, _ = source.read("chat", 1)
+    assert transcript([*map(dict, run.messages)])[-3:] == [
         "[2] tool look_up | shipped",
         "[3] tool look_up | lost",
         "[4] assistant | It was shipped.",

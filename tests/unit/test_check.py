@@ -709,6 +709,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
     [
         ("id,verdict\na,0\n", "id,target\na,0\na,1\n", "labels.csv:3: target: the label of"),
         ("id,verdict\na,0\n", "id,target\nb,0\n", "has no label of a case"),
+        ("id,verdict\n1,0\n", "id,target\n1.0,0\n", 'written "1" as "1.0": keep ids as text'),
         ("name,verdict\na,0\n", "id,target\na,0\n", "name the column of their ids: --case COL"),
         ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "with its rubric"),
         ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),

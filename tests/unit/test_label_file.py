@@ -24,7 +24,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import code_of
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
-from pytest_jrh.people.labels import LabelTable, PersonLabel
+from pytest_jrh.people.labels import LabelRow, LabelTable, PersonLabel
 from pytest_jrh.review.serving import Page
 from pytest_jrh.store.records import case_digest
 from tests.support.label_session import labelling_session, let_in
@@ -288,6 +288,16 @@ def test_each_case_is_itself_whatever_its_id_and_its_words(name: str) -> None:
     assert {"'=1+1", "'@", "'\uff1d", "''=", "'''@", "-5"} <= {row["case_id"] for row in kept()}
     results = check_table(name, labels="labels.csv").results
     assert {result.run_id: result.label for result in results} == labels
+
+
+def test_a_label_of_an_older_file_is_of_the_same_case() -> None:
+    """There a sign had a quote before it, which nothing took away again."""
+    write("t.jsonl", as_text([{"id": "=1", "text": "same", "verdict": "violated"}]))
+    [case] = label_here("t.jsonl", *POLITE)
+    assert LabelTable(Path("new.csv"), [case], "").case_of(LabelRow("'=1")) == case
+    Path("old.csv").write_text("case_id,label\n'=1,violated\n", "utf-8")
+    [result] = check_table("t.jsonl", labels="old.csv").results
+    assert (result.run_id, result.label) == ("=1", 1)
 
 
 def test_a_note_is_read_as_it_was_written() -> None:

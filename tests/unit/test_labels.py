@@ -140,6 +140,26 @@ def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
     assert values(joiner.join(read.rows, LabelSection(), "labels.csv")) == {"c\nd1": 1}
 
 
+@pytest.mark.parametrize("old", ["=1", "'=1"])
+def test_an_id_that_an_older_version_wrote_is_found(path: Path, old: str) -> None:
+    known = {"=1": "'=1", "'=1": "=1"}[old]
+    path.write_text(f"run_id,label\n{old},1\n", "utf-8")
+    joiner = Joiner([RunSummary(known, 1)], {"kind": KIND})
+    joined = joiner.join(read_rows(path).rows, LabelSection(), "labels.csv")
+    assert values(joined) == {f"{known}1": 1}
+
+
+@pytest.mark.parametrize(
+    ("written", "known"),
+    [("1.0", "1"), ("7", "007"), ("007", "7"), ('"1,000"', "1000"), ("1000", "1,000")],
+)
+def test_an_id_that_a_spreadsheet_wrote_anew_is_named(path: Path, written: str, known: str) -> None:
+    path.write_text(f"run_id,label\n{written},1\n", "utf-8")
+    joiner = Joiner([RunSummary(known, 1), RunSummary("10", 1)], {"kind": KIND})
+    [problem] = joiner.join(read_rows(path).rows, LabelSection(), "labels.csv").problems
+    assert f'a spreadsheet may have written "{known}" as ' in (problem.hint or "")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
