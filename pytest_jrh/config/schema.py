@@ -394,7 +394,7 @@ class RandSection(ConfigSection):
     """Accepted for RAND's configs; tables are always CSV."""
     metric: Text = "accuracy_score"
     """The metric of the report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or
-    f1_score; with scikit-learn installed, also its others."""
+    f1_score, or (with scikit-learn installed) another metric of it."""
 
 
 class Config(ConfigSection):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,10 +27,7 @@ OTHERS = ("README.md", "SECURITY.md", "CONTRIBUTING.md")
 DOCUMENTS = [*DOCS, *(ROOT / name for name in OTHERS), SKILL]
 PAGES = reference.pages()
 RESULTS = ["id", "input", "verdict", "reason", "run", "label"]
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+name_of = attrgetter("name")
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -71,10 +69,9 @@ def test_every_option_link_and_file_that_a_document_names_is_there(path: Path) -
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, "yaml")], ids=name_of)
 def test_yaml_examples_fit_the_schemas(path: Path) -> None:
-    whole = config_schema()
     for text in blocks(path, "yaml"):
         data: Any = yaml.safe_load(text)
-        schema = rubrics_schema() if isinstance(data, list) else whole
+        schema = rubrics_schema() if isinstance(data, list) else config_schema()
         jsonschema.Draft7Validator(schema).validate(data)
 
 
@@ -94,8 +91,12 @@ def test_the_skill_has_a_name_a_description_and_the_steps_that_are_run() -> None
     _, head, text = SKILL.read_text("utf-8").split("---\n", 2)
     assert yaml.safe_load(head).keys() == {"name", "description"}
     assert len(text.splitlines()) < 200 - len(head.splitlines())
-    steps = blocks(ROOT / "docs/suite.md", "bash")
-    assert {*blocks(SKILL, "bash")} <= {*steps}
+    assert {*blocks(SKILL, "bash")} <= {*blocks(ROOT / "docs/suite.md", "bash")}
+
+
+def test_the_first_page_leads_to_all_others() -> None:
+    page = (ROOT / "docs/index.md").read_text("utf-8")
+    assert [path.name for path in DOCS if f"]({path.name}" not in page] == ["index.md"]
 
 
 def test_written_pages_stay_short() -> None:
