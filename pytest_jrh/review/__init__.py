@@ -211,13 +211,16 @@ def bare_body(assigned: Assigned, votes: Iterable[LabelRow] = ()) -> Json:
     `votes` where they are to be settled.
     """
     case = assigned.entry.case
-    voices = []
-    for vote in votes:
-        word = _shown(case, as_text(vote.label))
-        voices.append({"who": vote.annotator, "word": word, "why": vote.note})
     return {
         "turns": bare_turns(case.messages),
-        "voices": voices,
+        "voices": [
+            {
+                "who": vote.annotator,
+                "word": _shown(case, as_text(vote.label)),
+                "why": vote.note,
+            }
+            for vote in votes
+        ],
         "labels": _labels(case),
         "scale": case.scale.line or case.scale.name,
         "question": case.rubric.instructions,

@@ -57,7 +57,8 @@ function showHow() {
 
 function saved() {
   const number = source.rows.filter((row) => !isOpen(row)).length;
-  return number ? `Your ${counted(number, "label")} ${number > 1 ? "are" : "is"} saved in ${file || "labels.jsonl"}.` : "You gave no label.";
+  const what = isBlind ? `Your ${counted(number, "label")}` : `${counted(number, "case")} that you settled`;
+  return number ? `${what} ${number > 1 ? "are" : "is"} saved in ${file || "labels.jsonl"}.` : "You gave no label.";
 }
 
 function showEnd() {
@@ -177,30 +178,19 @@ look.opened = (row) => {
     given.value = value;
     return given;
   });
-  const keepNote = (note) => inTurn(async () => {
-    const now = rowsByKey.get(row.key);
-    if (isOpen(now)) toast("Note kept. It is saved with your label.");
-    else if (await tell(now, { note })) toast("Note saved.");
-  })();
   const votes = body.voices.map((vote) => drawVoice({ ...vote, word: ofVote(vote.word) }, citing(body.turns.length)));
-  const late = isBlind && !file && !row.is_blind && "You had finished before: what you label now is saved, but not used to measure the judge.";
-  const rule = make("span", { dir: "auto" }, body.question);
-  const note = noteField(row, keepNote), takeBack = button("undo", "Take back", inTurn(undo), "u");
+  const late = isBlind && !file && !row.is_blind && "A report may have shown you this case: what you label now is saved, but not used to measure the judge.";
+  const note = noteField(row, (now) => !isOpen(now), (now, note) => tell(now, { note })), takeBack = button("undo", "Take back", inTurn(undo), "u");
   takeBack.disabled = isOpen(row) && !done.some(isGiven);
   note.append(takeBack, late || "");
   $("voices").replaceChildren(isBlind ? "" : make("section", { class: "votes", "aria-label": "What people said" }, votes),
     make("section", { id: "answers", "aria-label": "Your label" },
       make("h3", { id: "asks" }, ASKS.find(([scale]) => body.scale.startsWith(scale))[1]), make("p", { id: "count" }),
-      body.question.length > SHORT ? make("details", { class: "rule" }, make("summary", {}, rule)) : make("p", { class: "rule" }, rule),
-      answers, make("div", { id: "remarks" }, note)));
-  barSize.disconnect();
+      make("details", { class: "rule" }, make("summary", {}, make("span", { dir: "auto" }, body.question))), answers, make("div", { id: "remarks" }, note)));
   barSize.observe($("answers"));
   showHow();
-  // Typed before the page was loaded again, and never left.
-  if (!isOpen(row) && draftOf(row) !== null) keepNote(draftOf(row));
 };
 const LENGTHY = 300;
-const SHORT = 80;
 const barSize = new ResizeObserver(() => root.style.setProperty("--answers", `${$("answers")?.offsetHeight ?? 0}px`));
 const isGiven = (key) => rowsByKey.get(key)?.value;
 
@@ -255,10 +245,12 @@ function wantEnd(isLast = false) {
   const left = source.rows.filter(isOpen).length;
   const some = questions.length > 1 ? " You see one rubric after another, so your labels are about the first ones only." : "";
   const text = left ? `${counted(left, "case")} of ${grouped(source.rows.length)} ${left > 1 ? "have" : "has"} no label.${some} To go on another day, close this page instead: what you did is saved.` : `All your cases are ${DONE}.`;
+  const loose = source.rows.filter((row) => isOpen(row) && draftOf(row)).length;
+  const notes = loose ? ` ${counted(loose, "note")} on cases without a label ${loose > 1 ? "stay" : "stays"} in this browser only.` : "";
   const wait = others.length ? `${others.join(", ")} still ${others.length > 1 ? "label" : "labels"}. ` : "";
   const later = isBlind && !file ? " The report that follows may show you the judge's answers, so what you label later is not used to measure it." : "";
   again.hidden = !isLast;
-  askForEnd(`${wait}${text}${later}`, others.length > 0);
+  askForEnd(`${wait}${text}${notes}${later}`, others.length > 0);
 }
 finish = async (choice) => {
   const after = await ask(choice === "all" ? "/finish" : mine("finish"), {});
@@ -268,10 +260,7 @@ finish = async (choice) => {
   await inTurn(load)();
   showEnd();
 };
-const again = button("takeBack", "Take back", () => {
-  ending.close();
-  inTurn(undo)();
-});
+const again = make("button", { value: "", click: inTurn(undo) }, "Take back");
 ending.querySelector("form").prepend(again);
 $("actions").prepend(make("button", { type: "button", id: "who", title: "Label under another name", click: () => showEntrance(me?.name ?? "") }));
 $("bar").append(button("first", "First without a label", inTurn(() => {

@@ -82,16 +82,12 @@ function drawDecision(row) {
     // Also where it was refused.
     await reopen();
   });
-  const keepNote = (note) => inTurn(async () => {
-    const { action } = rowsByKey.get(row.key);
-    if (!action) toast("Note kept. It is saved with your decision.");
-    else if (await tell(row, "decision", { action: action === "rejected" ? "rejected" : "accepted", note })) toast("Note saved.");
-  })();
+  const saveNote = (now, note) => tell(now, "decision", { action: now.action === "rejected" ? "rejected" : "accepted", note });
   return make("section", { id: "decision", "aria-label": "Your decision" },
     row.decision === "void" ? make("p", { class: "note" }, `An earlier decision (${body.void}) was about another version of this case, so it no longer counts.`) : null,
     make("p", {}, make("label", { for: "label" }, "Label "), make("select", { id: "label", change: relabel }, labels),
       row.label === row.made_label ? null : make("span", { class: "muted" }, ` was ${words.get(row.made_label)}`)),
-    noteField(row, keepNote));
+    noteField(row, (now) => now.action, saveNote));
 }
 
 // Tells the server what was done with a case; the row that this made of it, or null where it was refused.

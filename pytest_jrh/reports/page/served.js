@@ -71,8 +71,13 @@ const draftOf = (row) => localStorage.getItem(draftName(row));
 const keepDraft = (row, note) => localStorage.setItem(draftName(row), note);
 const forgetDraft = (row) => localStorage.removeItem(draftName(row));
 
-// Enter leaves a note, and what was changed is kept.
-function noteField(row, keep) {
+// Enter leaves a note. What was changed is kept, and where something is said of the case, saved.
+function noteField(row, isSaid, save) {
+  const keep = (note) => inTurn(async () => {
+    const now = rowsByKey.get(row.key);
+    if (!isSaid(now)) toast("Note kept. It is saved with what you say of the case.");
+    else if (await save(now, note)) toast("Note saved.");
+  })();
   const keydown = (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
@@ -83,6 +88,8 @@ function noteField(row, keep) {
   const field = make("input", { id: "note", maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", input, keydown, blur });
   // Not as an attribute: what is typed next is added at the end.
   field.value = draftOf(row) ?? row.note;
+  // Typed before the page was loaded again, and never left.
+  if (isSaid(row) && field.value !== row.note) keep(field.value);
   return make("p", {}, make("label", { for: "note" }, "Note "), field, make("kbd", {}, "n"));
 }
 const noteNow = () => $("note")?.value ?? "";
