@@ -187,12 +187,19 @@ def test_a_label_is_taken_back_given_again_and_finished_by_keyboard(pages: Label
     page.wait_for_selector("#answers:not(:has([aria-pressed=true]))")
     press_answer(1)
     wait_number(page, 2)
-    # A note is kept by itself beside a label that was given.
+    # A note is saved by itself beside a label that was given, also where its field is never left.
     page.keyboard.press("k")
     wait_number(page, 1)
     page.keyboard.press("n")
     page.keyboard.type("after all")
-    page.keyboard.press("Escape")
+    page.reload()
+    page.wait_for_selector("#toast:has-text('Note saved')")
+    # Letters that are switched off are offered nowhere.
+    for are_on in (False, True):
+        page.click("#keys")
+        page.click("#letters")
+        page.keyboard.press("Escape")
+        assert are_on == (page.locator("#case kbd:visible").count() > 0)
     page.keyboard.press("j")
     press_answer(2)
     wait_count(page, 2, 3)
@@ -201,9 +208,7 @@ def test_a_label_is_taken_back_given_again_and_finished_by_keyboard(pages: Label
     page.wait_for_selector("#end-text:has-text('1 case of 3 has no label')")
     page.keyboard.press("Escape")
     press_answer(3)
-    page.wait_for_selector("#end[open]")
-    page.focus(FINISH)
-    page.keyboard.press("Enter")
+    finish(page)
     wait_done(page)
     assert board.finalized.is_set()
     people = read_people(suite)
@@ -308,19 +313,23 @@ def test_no_key_is_lost_and_a_note_outlives_its_label(pages: LabelPages) -> None
     wait_count(page, 0, 22)
     page.keyboard.press("n")
     page.keyboard.type("before")
-    # A draft stays where the case is left, and Enter leaves its field.
+    # A draft stays where the page is left, and asks for no name again.
+    page.reload()
+    wait_number(page, 1)
+    assert page.input_value("#note") == "before"
+    page.keyboard.press("n")
     page.keyboard.press("Enter")
+    page.wait_for_selector("#toast:has-text('Note kept')")
     page.keyboard.press("j")
     wait_number(page, 2)
     assert page.input_value("#note") == ""
     page.keyboard.press("k")
     wait_number(page, 1)
-    assert page.input_value("#note") == "before"
     for _ in range(20):
         page.keyboard.press("s")
     wait_count(page, 20, 22)
     wait_number(page, 21)
-    page.keyboard.press("u")
+    page.click("#toast button")
     wait_number(page, 20)
     wait_count(page, 19, 22)
     page.click("#list a >> nth=0")
@@ -358,53 +367,27 @@ def test_a_name_that_is_nearly_anothers_is_asked_about(pages: LabelPages) -> Non
 
 
 WRAPS = (
-    "{}",
-    "[click]({})",
-    "[click](<{}>)",
-    '[click]({} "title")',
-    "![image]({})",
-    "![image](<{}> '{}')",
-    "[![image]({})]({})",
-    "<{}>",
-    "[ref]\n\n[ref]: {}",
-    "**bold {}** _and {}_",
-    "> quoted {}",
-    "- item {}\n  - deeper {}",
-    "1. {}",
-    "| a | {} |\n|---|:-:|\n| {} | b |",
-    "```{}\n{}\n```",
-    "`{}`",
-    "# {}",
-    "~~{}~~",
-    "text\\\n{}  \nend",
-    "<div>\n\n{}\n\n</div>",
+    '{} ¦ [click]({}) ¦ [click](<{}>) ¦ [click]({} "title") ¦ ![image]({}) ¦ '
+    "![image](<{}> '{}') ¦ [![image]({})]({}) ¦ <{}> ¦ [ref]\n\n[ref]: {} ¦ "
+    "**bold {}** _and {}_ ¦ > quoted {} ¦ - item {}\n  - deeper {} ¦ 1. {} ¦ "
+    "| a | {} |\n|---|:-:|\n| {} | b | ¦ ```{}\n{}\n``` ¦ `{}` ¦ # {} ¦ ~~{}~~ ¦ "
+    "text\\\n{}  \nend ¦ <div>\n\n{}\n\n</div>"
 )
 VECTORS = (
-    "javascript:window.ran=1",
-    "JaVaScRiPt&colon;window.ran=1",
-    "java\nscript:window.ran=1",
-    "&#106;avascript:window.ran=1",
-    "vbscript:window.ran=1",
-    "data:text/html,<script>window.ran=1</script>",
-    "data:text/html;base64,PHNjcmlwdD53aW5kb3cucmFuPTE8L3NjcmlwdD4=",
-    "data:image/svg+xml,<svg onload=window.ran=1>",
-    "data:image/png;base64,iVBORw0KGgo=",
-    "https://evil.example/?a=1&b=2",
-    "//evil.example/x.png",
-    "file:///etc/passwd",
-    "<script>window.ran=1</script>",
-    "<img src=x onerror=window.ran=1>",
-    "<svg/onload=window.ran=1>",
-    "<a href=javascript:window.ran=1>click</a>",
-    "<iframe srcdoc='<script>parent.ran=1</script>'></iframe>",
-    "<form action=javascript:window.ran=1><input type=submit></form>",
-    "<style>*{{display:none}}</style>",
-    "<details open ontoggle=window.ran=1>",
-    "<base href=//evil.example>",
-    '" onmouseover="window.ran=1',
-    "</script><script>window.ran=1</script>",
-    "constructor __proto__ toString",
-    "<math><mtext></mtext><mglyph><style><img src onerror=window.ran=1>",
+    "javascript:window.ran=1 ¦ JaVaScRiPt&colon;window.ran=1 ¦ java\nscript:window.ran=1 ¦ "
+    "&#106;avascript:window.ran=1 ¦ vbscript:window.ran=1 ¦ "
+    "data:text/html,<script>window.ran=1</script> ¦ "
+    "data:text/html;base64,PHNjcmlwdD53aW5kb3cucmFuPTE8L3NjcmlwdD4= ¦ "
+    "data:image/svg+xml,<svg onload=window.ran=1> ¦ data:image/png;base64,iVBORw0KGgo= ¦ "
+    "https://evil.example/?a=1&b=2 ¦ //evil.example/x.png ¦ file:///etc/passwd ¦ "
+    "<script>window.ran=1</script> ¦ <img src=x onerror=window.ran=1> ¦ "
+    "<svg/onload=window.ran=1> ¦ <a href=javascript:window.ran=1>click</a> ¦ "
+    "<iframe srcdoc='<script>parent.ran=1</script>'></iframe> ¦ "
+    "<form action=javascript:window.ran=1><input type=submit></form> ¦ "
+    "<style>*{{display:none}}</style> ¦ <details open ontoggle=window.ran=1> ¦ "
+    '<base href=//evil.example> ¦ " onmouseover="window.ran=1 ¦ '
+    "</script><script>window.ran=1</script> ¦ constructor __proto__ toString ¦ "
+    "<math><mtext></mtext><mglyph><style><img src onerror=window.ran=1>"
 )
 LIVE = """() => [...document.querySelectorAll('#turns *')].flatMap((node) => {
   const tags = 'div p h3 ul ol li blockquote table thead tbody tr th td em strong s code pre hr br span b details summary button kbd img'.split(' ');
@@ -425,7 +408,8 @@ def said(*texts: str) -> Case:
 
 
 def test_five_hundred_hostile_texts_in_markdown_draw_nothing_that_lives(pages: LabelPages) -> None:
-    payloads = [wrap.replace("{}", vector) for wrap in WRAPS for vector in VECTORS]
+    vectors = VECTORS.split(" ¦ ")
+    payloads = [wrap.replace("{}", one) for wrap in WRAPS.split(" ¦ ") for one in vectors]
     assert len(payloads) == 500
     page = pages.page(pages.start(labelling(blind_suite(pages.folder), [said(*payloads)])))
     assert page.locator("#turns .marks").count() > 300
@@ -439,10 +423,16 @@ def test_five_hundred_hostile_texts_in_markdown_draw_nothing_that_lives(pages: L
 
 def test_markdown_is_drawn_and_shown_as_it_is_written_by_a_key(pages: LabelPages) -> None:
     text = "# Title\n\n| a | b |\n|---|---|\n| 1 | [x](https://x.example) |\n\n- **so**\n"
-    case = said(text, "\u05d0.\u200f")
+    # Formulas, and what stands for them while they are parsed; and a table that is too wide.
+    formula = r"**so** $$\frac{V\,[\text{mL}]}{a_1*b*c}$$ \[ x * y * z \] $x^*$ $y^*$ JRH0JRH 5\%"
+    wide = f"|{'wide | ' * 40}\n|{'--- | ' * 40}\n|{'cell | ' * 40}\n"
+    case = said(text, "\u05d0.\u200f", formula, wide, "")
     page = pages.page(pages.start(labelling(blind_suite(pages.folder), [case])))
     assert page.locator("#turn-0 :is(h3, td, li strong)").count() == 4
     assert "x (https://x.example)" in page.inner_text("#turn-0")
     assert "200f" not in page.inner_text("#turn-1")
+    assert formula.replace("**", "") in page.inner_text("#turn-2")
+    page.wait_for_selector("#turn-3:has-text('of 40 columns in sight: scroll sideways')")
+    assert "(empty)" in page.inner_text("#turn-4")
     page.keyboard.press("m")
     page.wait_for_selector("#turn-0:has-text('| 1 | [x](https://x.example) |')")
