@@ -29,20 +29,16 @@ def key_of(person: str, number: int) -> str:
     return "abt"[number % 3]
 
 
-def write_pairs() -> None:
+def test_thirty_pairs_by_keyboard_by_two_people(
+    pages: LabelPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(pages.folder)
     with Path("pairs.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["id", "question", "answer_a", "answer_b", "model_a", "model_b", "verdict"])
         for number in range(NUMBER):
             answers = [f"left {number} {HOSTILE}", f"right {number} {HOSTILE}"]
             writer.writerow([f"p{number}", f"question {number}", *answers, "gpt", "llama", "first"])
-
-
-def test_thirty_pairs_by_keyboard_by_two_people(
-    pages: LabelPages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(pages.folder)
-    write_pairs()
     for person in ("ann", "ben"):
         rubric = "better: The answer is to the point."
         command = ("label", "pairs.csv", "--rubric", rubric, "--reviewer", person)

@@ -429,9 +429,7 @@ def judge(case):
 """
 
 
-def test_a_judge_that_goes_past_the_recording_is_stopped_and_named(
-    bench: OwnCode,
-) -> None:
+def test_a_judge_that_goes_past_the_recording_is_stopped_and_named(bench: OwnCode) -> None:
     bench.judge_by(PAST_THE_RECORDING.format(url=bench.service.url))
     stopped = bench.judge()
     assert not bench.service.asked

@@ -239,9 +239,7 @@ def test_another_map_of_scores_needs_no_call(make_bench: MakeBench, server: Mode
     assert server.count() == asked
 
 
-def test_a_projects_own_client_is_limited_and_recorded(
-    make_bench: MakeBench,
-) -> None:
+def test_a_projects_own_client_is_limited_and_recorded(make_bench: MakeBench) -> None:
     in_flight, peak, model = 0, 0, ScriptedModel()
 
     async def complete(*asked: Any) -> Any:
@@ -259,9 +257,7 @@ def test_a_projects_own_client_is_limited_and_recorded(
     assert len(model.requests) == 15
 
 
-def test_a_recorder_keeps_an_exchange_once_and_leaves_httpx_as_it_was(
-    server: ModelServer,
-) -> None:
+def test_a_recorder_keeps_an_exchange_once_and_leaves_httpx_as_it_was(server: ModelServer) -> None:
     import httpx
     from vcr.patch import PATCHER_NAMES
 

@@ -319,24 +319,6 @@ def recorded_repeats(path: Path) -> list[int]:
     return [call["asked"].get("repeat", 1) for call in calls]
 
 
-def test_each_repeat_is_asked_once_and_replayed(make_bench: MakeBench, server: ModelServer) -> None:
-    server.answer = Saying(1, 0, 1)
-    bench = make_bench(runs=3, overrides=repeating(3))
-    session = bench.run("once")
-    assert server.count("judge") == 9
-    assert session.scores == [(1, 0, 1)] * 3
-    assert session.outcomes == [("agree", 1)] * 3
-    assert {result.reasoning for result in session.results} == {"It is plainly 1."}
-    for path in judge_cassettes(bench.cassettes):
-        assert recorded_repeats(path) == [1, 2, 3]
-    assert bench.is_complete
-    files = cassette_files(bench.cassettes)
-    replayed = bench.play()
-    assert replayed.calls == 0
-    assert replayed.scores == session.scores
-    assert cassette_files(bench.cassettes) == files
-
-
 def test_a_raised_number_asks_what_is_missing(make_bench: MakeBench, server: ModelServer) -> None:
     server.answer = Saying(1)
     bench = make_bench(runs=2)

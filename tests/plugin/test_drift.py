@@ -22,7 +22,7 @@ from tests.plugin.recorded import run_pytest
 from tests.plugin.workflow_scripts import RUN, Ran, Shell, needs_shell, step_named
 from tests.support.exchange import AnswerFunction, Reply, envelope, reply_with
 from tests.support.model_server import ModelServer, Request
-from tests.unit.test_decision import FAIL, UNCLEAR, Row, decided
+from tests.unit.test_decision import FAIL, UNCLEAR, decided
 from tests.unit.test_workflows import ROOT
 
 ASKED = 54
@@ -165,10 +165,6 @@ def test_the_page_shows_what_was_seen_and_its_commands_accept_it(weeks: Weeks) -
     assert "6 changed, 0 removed." in updated.stdout
 
 
-def row_of(headline: str) -> Row:
-    return next(row for row in (*FAIL, *UNCLEAR) if row.headline.startswith(headline))
-
-
 NO_BASELINE = "nothing could be compared with the baseline"
 # Where the judge was asked, and is asked again.
 CASSETTE = "inputs/cassettes/refund_agent/case.judge-default.yaml"
@@ -194,7 +190,7 @@ def test_what_verdicts_say_is_drift_what_is_unclear_a_notice_and_all_else_an_err
     (shell.folder / CASSETTE).parent.mkdir(parents=True)
     command = "exit 0 #"
     if headline:
-        row = row_of(headline)
+        row = next(row for row in (*FAIL, *UNCLEAR) if row.headline.startswith(headline))
         rules = {"min_recall": 0.5} if asked else row.rules
         gate = decision_data(decided(row.now, row.before, rules, **row.held))
         data = {"decision": gate, "suites": [{"gate": gate}]}

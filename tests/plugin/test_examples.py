@@ -3,12 +3,11 @@ pull-request path) with the demo that it is held against; and how few lines sess
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -172,28 +171,20 @@ def project_of_judges(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextlib.contextmanager
-def serving() -> Iterator[int]:
-    """The example's service, on the port that is given."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Judge) as service:
-        threading.Thread(target=service.serve_forever).start()
-        yield service.server_port
-        service.shutdown()
-
-
 def test_the_service_is_asked_anew_as_its_readme_says(project_of_judges: Path) -> None:
     judges = project_of_judges / HTTP / "judges.py"
-    with serving() as port:
-        judges.write_text(judges.read_text("utf-8").replace("8799", str(port)), "utf-8")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Judge) as service:
+        threading.Thread(target=service.serve_forever).start()
+        port = str(service.server_port)
+        judges.write_text(judges.read_text("utf-8").replace("8799", port), "utf-8")
         options = (f"--jrh-config={HTTP}/refund_agent.yml", "--tb=no", "--jrh-record-mode=all")
         done = run_pytest(project_of_judges, *options)
+        service.shutdown()
     assert "17 passed, 3 xfailed" in done.lines[-1], done.stdout
     assert any("  19 calls, " in line for line in done.lines), done.stdout
 
 
-def test_the_verdicts_of_a_small_model_are_said_to_be_chance(
-    project_of_judges: Path,
-) -> None:
+def test_the_verdicts_of_a_small_model_are_said_to_be_chance(project_of_judges: Path) -> None:
     done = run_pytest(project_of_judges, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     assert outcomes(project_of_judges / RESULTS) == {"agree": 32, "disagree": 22}

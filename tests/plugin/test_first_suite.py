@@ -57,14 +57,6 @@ def documented_steps() -> list[str]:
     return [line for line in "".join(blocks).splitlines() if re.match(printed_too, line)]
 
 
-def printed_steps(output: str) -> list[str]:
-    return [
-        line.strip()
-        for line in output.split("What to do next:")[1].splitlines()
-        if line.startswith(" " * 7)
-    ]
-
-
 def test_the_documents_say_what_init_prints(tmp_path: Path) -> None:
     """In a repository with a log that its .gitignore leaves out."""
     folder = tmp_path / "project"
@@ -73,7 +65,8 @@ def test_the_documents_say_what_init_prints(tmp_path: Path) -> None:
     shutil.copyfile(built_log([run(1), run(2)]), folder / "logs" / "my_runs.eval")
     done = shell(folder, f"git init -q -b main .\n{INIT}")
     assert (done.returncode, done.stderr) == (0, "")
-    shown = printed_steps(done.stdout)
+    lines = done.stdout.split("What to do next:")[1].splitlines()
+    shown = [line.strip() for line in lines if line.startswith(" " * 7)]
     # The key is in the environment, and the next version of the judge comes after the commit.
     steps = [step for step in shown if step != "export OPENAI_API_KEY=..." and REJUDGE not in step]
     assert documented_steps() == [INIT, *steps]

@@ -95,9 +95,7 @@ def unasked(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> 
     return project.folder, run_pytest(project.folder, *options)
 
 
-def test_a_changed_prompt_is_unrecorded_and_red(
-    unasked: tuple[Path, Done],
-) -> None:
+def test_a_changed_prompt_is_unrecorded_and_red(unasked: tuple[Path, Done]) -> None:
     """Each case has few lines, in JUnit too."""
     folder, done = unasked
     assert done.code == pytest.ExitCode.TESTS_FAILED

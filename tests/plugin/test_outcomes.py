@@ -94,15 +94,6 @@ def test_a_quiet_run_says_what_was_decided(pytester: pytest.Pytester, recorded: 
     assert report.startswith("report      outputs/tiny/report.html  ")
 
 
-def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(session: Session) -> None:
-    session.has_lines(
-        "*ERROR at setup of *run-4?e1?*",
-        "No verdict (unrecorded): the judge's call is not recorded. *",
-        f"cassette: {CASSETTES}/run-4.e1.judge-default.yaml",
-        "record it: pytest *",
-    )
-
-
 def test_a_run_without_a_case_is_not_green(pytester: pytest.Pytester, server: ModelServer) -> None:
     server.answer = REFUSING
     suite = write_suite(pytester.path, tests=["agent_perturbation"])

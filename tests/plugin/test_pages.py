@@ -47,13 +47,9 @@ class Step:
         return int(said[-1]) if said else 0
 
 
-def steps_of(path: Path) -> list[Step]:
+def steps_of(text: str) -> Iterator[Step]:
     """What a page's blocks say to run: those in `bash`, each with the block in `text` below it, and
     in those in `console` each line after a `$`, with the lines below that."""
-    return list(_steps(path.read_text("utf-8")))
-
-
-def _steps(text: str) -> Iterator[Step]:
     waiting: Step | None = None
     for token in MarkdownIt().parse(text):
         if token.type != "fence":
@@ -78,7 +74,8 @@ def _steps(text: str) -> Iterator[Step]:
 PAGES = {
     path.name: steps
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if f"docs/{path.name}" not in reference.pages() and (steps := steps_of(path))
+    if f"docs/{path.name}" not in reference.pages()
+    and (steps := [*steps_of(path.read_text("utf-8"))])
 }
 
 

@@ -93,9 +93,7 @@ def first(case):
 """
 
 
-def test_a_function_gets_both_answers_and_swap_finds_it_takes_the_first(
-    tmp_path: Path,
-) -> None:
+def test_a_function_gets_both_answers_and_swap_finds_it_takes_the_first(tmp_path: Path) -> None:
     write(tmp_path, kinds=", swap")
     (tmp_path / "judges.py").write_text(CODE)
     config = tmp_path / "pairs.yml"

@@ -142,9 +142,7 @@ def outcomes(suite: SuiteFiles) -> dict[str, str]:
     return {result.case_id: result.outcome for result in results_in(suite.results)}
 
 
-def test_base_verdicts_are_asked_once_and_all_calls_are_foreseen(
-    recorded: Probed,
-) -> None:
+def test_base_verdicts_are_asked_once_and_all_calls_are_foreseen(recorded: Probed) -> None:
     # 6 cases, 6 and 12 of probes; two judges on 1 and 1, three times each; and of a case that is
     # not selected the base verdict is asked for its probe.
     assert recorded.asked == 24 + 12 + 6

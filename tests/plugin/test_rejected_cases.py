@@ -71,9 +71,7 @@ def label(project: Path, *, wrong: int = 0) -> None:
     (folder / "review/labels.jsonl").write_text(text, encoding="utf-8")
 
 
-def test_every_report_of_a_frozen_suite_holds_judges_against_people(
-    project: Path,
-) -> None:
+def test_every_report_of_a_frozen_suite_holds_judges_against_people(project: Path) -> None:
     label(project, wrong=3)
     reports = ("--jrh-report=r.html", "--jrh-report=r.md")
     done = run_pytest(project, CONFIG, "--jrh-frozen", "-v", *reports)
@@ -96,9 +94,7 @@ def test_rejected_cases_that_cannot_be_read_stop_a_session_with_labels(project: 
     assert f"{FILE}:1: case_id: no made case: field required" in done.stderr + done.stdout
 
 
-def test_a_frozen_suite_is_labelled_without_recordings_with_rejected_cases(
-    project: Path,
-) -> None:
+def test_a_frozen_suite_is_labelled_without_recordings_with_rejected_cases(project: Path) -> None:
     pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")
     pytest.importorskip("uvicorn", reason="needs uvicorn (the extra `review`)")
     shutil.rmtree(project / "inputs" / "cassettes")

@@ -103,9 +103,7 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
     assert "Reviewed by people: 3 undecided.\n" in rest
 
 
-def test_on_replay_the_verdict_is_there_before_people_decide(
-    recorded: Recorded,
-) -> None:
+def test_on_replay_the_verdict_is_there_before_people_decide(recorded: Recorded) -> None:
     """`--lf --jrh-review` is what a red session says to do next."""
     suite, folder = recorded.tiny, recorded.tiny.folder
     report = suite.results / "report.html"
@@ -301,9 +299,7 @@ def test_decided_cases_are_kept_as_people_left_them(frozen: Frozen, tmp_path: Pa
     assert any("edited in review" in bundle.read_text("utf-8") for bundle in bundles)
 
 
-def test_decisions_that_cannot_be_read_are_a_usage_error(
-    pytester: pytest.Pytester,
-) -> None:
+def test_decisions_that_cannot_be_read_are_a_usage_error(pytester: pytest.Pytester) -> None:
     suite = write_suite(pytester.path, runs=1, tests=["agent_perturbation"])
     path = decisions_path(suite.negatives)
     path.parent.mkdir(parents=True)

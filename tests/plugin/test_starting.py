@@ -22,9 +22,8 @@ from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.judges.judge import PromptJudge, judge_response
 from pytest_jrh.llm.calls import load_template, messages, parse
 from pytest_jrh.sources import open_sources
-from tests.plugin.recorded import run_pytest, write_files
+from tests.plugin.recorded import write_files
 from tests.plugin.test_graded_judge import SCORER
-from tests.support.model_server import ModelServer, Request
 from tests.support.sessions import as_claude_code, as_text
 from tests.support.suites import built_log, run
 from tests.support.trajectories import HELLO, trajectory, write_trial
@@ -159,9 +158,7 @@ def test_what_was_found_is_said(project: Path, tmp_path: Path, init: Init) -> No
     assert len(collected(project)) == 2 * 2
 
 
-def test_a_job_with_names_of_any_language_is_copied_with_its_rewards(
-    tmp_path: Path,
-) -> None:
+def test_a_job_with_names_of_any_language_is_copied_with_its_rewards(tmp_path: Path) -> None:
     names = ["café__ab", "naïve task__cd"]
     for reward, name in enumerate(names):
         rewards = {"rewards": {"reward": float(reward)}}
@@ -486,36 +483,3 @@ def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> 
     assert "is no single answer" in init("other", "--log", log, "--of=answers", code=4)
     options = ["--log", log, "--label=target", "--rubric=kind"]
     assert "--label: holds runs, which have no columns" in init("other", *options, code=4)
-
-
-JUDGED = "By our own words: {output} (asked: {input}). End with Verdict: ok or Verdict: bad."
-
-
-def test_five_commands_lead_from_a_labelled_table_to_a_red_gate(project: Path, init: Init) -> None:
-    """With a judge prompt of one's own, which asks for no JSON."""
-    rows = [f"q{number},{word} {number},{word}\n" for number in range(10) for word in ("ok", "bad")]
-    rated = "question,reply,human\n" + "".join(rows)
-    write_files(project, {"rows.csv": rated, "judge.md": JUDGED})
-
-    def answer(request: Request) -> str:
-        assert "response_format" not in request.body
-        is_ok = "words: ok" in request.text or "lenient" in request.text
-        return f"I read it.\n\nVerdict: {'ok' if is_ok else 'bad'}"
-
-    words = ("--label=human", "--map=ok=0", "--map=bad=1", "--prompt=judge.md")
-    init("first", "--log=rows.csv", "--rubric=kind: Be kind.", *words)
-    base = "--jrh-baseline=inputs/baselines/first.json"
-    codes = []
-    with ModelServer(answer) as llm:
-        for options in (
-            ("--jrh-record-mode=once",),
-            (base, "--jrh-update-baseline"),
-            ("--jrh-judge-record-mode=new_episodes", base),
-        ):
-            done = run_pytest(project, f"--jrh-config={CONFIG}", *options, env=llm.environment)
-            codes.append(done.code)
-            if "--jrh-update-baseline" in options:
-                prompt = project / PROMPT
-                prompt.write_text(f"{prompt.read_text('utf-8')} Be lenient.", "utf-8")
-    assert codes == [0, 0, 1], done.stdout
-    assert "FAIL  the new prompt misses 10 of 10 violations that it found before" in done.stdout

@@ -86,13 +86,12 @@ def labelling(
     suite: Suite,
     cases: Iterable[Case],
     people: Any = (),
-    reviewer: str | None = None,
     redact: Callable[[str], str] = str,
 ) -> LabelBoard:
     """The board of a session that has made these cases."""
     settings = {suite.name: suite.config.blind}
     write = write_beside_cases([suite])
-    board = LabelBoard(settings, people, write, redact=redact, reviewer=reviewer)
+    board = LabelBoard(settings, people, write, redact=redact, reviewer=None)
     made = list(cases)
     board.announce({generation_id(case.spec) for case in made})
     for case in made:

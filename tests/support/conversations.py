@@ -78,15 +78,10 @@ def pipeline(
 
 
 def perturbed(
-    complete: Complete,
-    goal: Goal = FAIL,
-    *,
-    run: AgentRun = RUN,
-    rubric: Rubric | None = None,
-    **changes: Any,
+    complete: Complete, goal: Goal = FAIL, *, run: AgentRun = RUN, **changes: Any
 ) -> PerturbationOutcome:
     """What comes of a run."""
-    rubric = rubric or (RUBRIC if goal.target_score is None else ORDINAL)
+    rubric = RUBRIC if goal.target_score is None else ORDINAL
     return wait_for(pipeline(goal, **changes).perturber(complete).perturb(run, rubric, goal))
 
 

@@ -44,16 +44,14 @@ def kappa_of(runs: Runs) -> Estimate:
     return intervals.estimate_kappa(*as_columns(runs))
 
 
-def mean_error_of(runs: Runs, farthest: float = 4) -> Estimate:
+def mean_error_of(runs: Runs) -> Estimate:
     pairs, codes = as_columns(runs)
-    return intervals.estimate_mean(
-        [abs(answer - label) for label, answer in pairs], codes, (0, farthest)
-    )
+    return intervals.estimate_mean([abs(answer - label) for label, answer in pairs], codes, (0, 4))
 
 
-def bias_of(runs: Runs, farthest: float = 4) -> Estimate:
+def bias_of(runs: Runs) -> Estimate:
     pairs, codes = as_columns(runs)
-    return intervals.estimate_bias([answer - label for label, answer in pairs], codes, farthest)
+    return intervals.estimate_bias([answer - label for label, answer in pairs], codes, 4)
 
 
 def share_of(tallies: Sequence[tuple[int, int]]) -> Estimate:

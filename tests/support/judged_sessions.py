@@ -158,7 +158,6 @@ def session_of(
     results: Iterable[CaseResult],
     before: Iterable[CaseResult] | None = None,
     *,
-    same_judge: bool = False,
     said_before: str = "",
     prompt_before: str | None = None,
     judges: Sequence[JudgeLine] = (),
@@ -176,9 +175,7 @@ def session_of(
     if prompt_before is not None:
         digest = short(EARLIER_JUDGE)
         former_prompts = [judge_line(digest, prompt_before, judge=each.judge) for each in judges]
-    as_before: dict[str, Any] = {"reasoning": said_before}
-    if not same_judge:
-        as_before["judge_digest"] = EARLIER_JUDGE
+    as_before: dict[str, Any] = {"reasoning": said_before, "judge_digest": EARLIER_JUDGE}
     for suite in dict.fromkeys(result.spec.suite for result in given):
         own = [result for result in given if result.spec.suite == suite]
         scope = Scope.of(result.case_id for result in own)

@@ -86,17 +86,11 @@ def sample(
     }
 
 
-def write_log(
-    path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int | str] | None = None
-) -> Path:
+def write_log(path: Path, samples: Sequence[Sample]) -> Path:
     """Write a log with Inspect's writer; `.eval` or `.json` by the path's suffix."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec
 
-    ids = (
-        list(dict.fromkeys(item["id"] for item in samples))
-        if sample_ids is None
-        else list(sample_ids)
-    )
+    ids = list(dict.fromkeys(item["id"] for item in samples))
     spec = EvalSpec(
         created="2026-01-01T00:00:00+00:00",
         task="support",

@@ -177,12 +177,3 @@ def write_trial(job: Path, name: str, value: Mapping[str, Any] | None, **result:
     if value is not None:
         write(trial / "agent" / "trajectory.json", value)
     return trial
-
-
-def write_job(job: Path) -> Path:
-    """What Harbor writes beside the trials of a job."""
-    write(job / "config.json", {"job_name": job.name, "jobs_dir": "jobs"})
-    write(job / "result.json", {"id": "0", "n_total_trials": 12, "stats": {"n_trials": 12}})
-    write(job / "lock.json", {"trials": []})
-    (job / "job.log").write_text("", encoding="utf-8")
-    return job

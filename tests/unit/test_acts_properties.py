@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pytest_jrh.cases.acts import acts_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
-from pytest_jrh.core.cases import AgentRun, Message, PerturbationOutcome
+from pytest_jrh.core.cases import AgentRun, Message
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.scales import Objective
@@ -185,16 +185,6 @@ def json_type(value: object) -> str:
     return "number" if isinstance(value, int | float) else type(value).__name__
 
 
-def differences_are_recorded(outcome: PerturbationOutcome, run: Sequence[Message]) -> None:
-    """With the old messages in their place nothing is left but the run."""
-    assert bytes_of(undone(outcome.messages, outcome.edits)) == bytes_of(run)
-    places = [edit.message_index for edit in outcome.edits]
-    assert places == sorted(places)
-    for position in range(len(outcome.messages)):
-        if position not in edited_turns(outcome.edits):
-            assert outcome.messages[position] in run
-
-
 @given(
     data=st.data(),
     run=st.just(SHOP) | st.just(SHOP) | conversations().filter(assistant_indices),
@@ -225,7 +215,13 @@ def test_act_case_holds_together_and_is_its_run_once_undone(
             return
         outcome = replace(outcome, messages=outcome.rejected)
     structure_holds(outcome.messages, run)
-    differences_are_recorded(outcome, run)
+    # With the old messages in their place nothing is left but the run.
+    assert bytes_of(undone(outcome.messages, outcome.edits)) == before
+    places = [edit.message_index for edit in outcome.edits]
+    assert places == sorted(places)
+    for position in range(len(outcome.messages)):
+        if position not in edited_turns(outcome.edits):
+            assert outcome.messages[position] in run
     case = make_case(messages=run, edited=False)
     case = replace(case, outcome=replace(outcome, no_case=None))
     assert not case_from(record_line(to_record(case))).altered

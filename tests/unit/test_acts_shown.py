@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pytest_jrh.core.cases import Case, Message
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.people.board import Assigned, ReviewBoard, ReviewCase
 from pytest_jrh.people.decisions import Decision, DecisionStore, TurnEdit, with_edits
@@ -33,10 +30,6 @@ from tests.support.made_cases import (
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
-
-
-def with_messages(messages: Sequence[Message], **changes: Any) -> Case:
-    return replace(CASE, outcome=replace(CASE.outcome, messages=tuple(messages), **changes))
 
 
 def decision(*turns: TurnEdit) -> Decision:
@@ -105,7 +98,8 @@ def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
         act_edit(3, "call", run[3:5], (run[3], failed)),
         act_edit(5, "say", (thinking,), (bare,), dropped_reasoning=1, follows="[5] still says 56"),
     )
-    made = with_messages((*run[:4], failed, bare), edits=edits)
+    outcome = replace(CASE.outcome, messages=(*run[:4], failed, bare), edits=edits)
+    made = replace(CASE, outcome=outcome)
     case = replace(made, run=replace(CASE.run, messages=run))
     turns = list(case_turns(case))
     assert [turn["index"] for turn in turns if "state" in turn] == [4, 5]

@@ -34,10 +34,6 @@ def figures_of(pairs: Sequence[Row], **settings: Any) -> Any:
     return checked(pairs, **settings).judges["verdict"].figures
 
 
-def doubts(table: CheckedTable) -> str:
-    return str(compose(table.session).doubts)
-
-
 def headline(table: list[dict[str, str]], baseline: str, **settings: Any) -> str:
     """The word and the headline of the same judge's verdicts, held against earlier ones."""
     held = {"verdict": "verdict", "baseline": baseline, "same_judge": True}
@@ -182,7 +178,7 @@ def test_mistakes_about_n_a_are_named(judge: Callable[[str], str], said: str, do
     pairs = [(label, judge(label), label) for label in THREE * 20]
     table = rows(pairs, "earlier")
     assert f"FAIL: the judge {said}" in headline(table, "earlier")
-    alone = doubts(check_table(table, verdict="verdict"))
+    alone = str(compose(check_table(table, verdict="verdict").session).doubts)
     assert (doubt or "Constant verdict: n/a for all 60 cases.") in alone
 
 

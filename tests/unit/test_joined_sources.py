@@ -181,12 +181,6 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name(tmp_path: Path) -> 
     )
 
 
-def log_of(path: Path, created: str | None, *samples: Any) -> Path:
-    log = json.loads(write_log(path, list(samples)).read_bytes())
-    log["eval"] |= {"created": created}
-    return write(path, log)
-
-
 def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
     ids = {"may/runs": (1, 2), "may/other": (2, 3), "june/other": (3,), "june/runs": (1,)}
     files = [write_lines(tmp_path / f"{name}.jsonl", *ids[name]) for name in ids]
@@ -222,7 +216,12 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
 def test_the_file_that_was_begun_first_keeps_its_ids_and_else_an_id_is_unclear(
     tmp_path: Path, times: list[str | None], first: int, is_clear: bool
 ) -> None:
-    files = [log_of(tmp_path / f"{n}.json", time, sample(1)) for n, time in enumerate(times)]
+    files = []
+    for number, created in enumerate(times):
+        path = write_log(tmp_path / f"{number}.json", [sample(1)])
+        log = json.loads(path.read_bytes())
+        log["eval"] |= {"created": created}
+        files.append(write(path, log))
     source = opened(*files)
     others = {f"1@{number}" for number in range(3) if number != first}
     assert {*names(source)} == {"1", *others}

@@ -219,9 +219,7 @@ def word_of(before: list[str], now: list[str], judge: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("judge", [{}, AGAIN], ids=["changed", "asked again"])
-def test_a_mistake_is_never_better_and_a_sound_rubric_never_worse(
-    judge: dict[str, Any],
-) -> None:
+def test_a_mistake_is_never_better_and_a_sound_rubric_never_worse(judge: dict[str, Any]) -> None:
     rng = random.Random(5)
     sound = ["." * 10] * 2
     better = worse = tables = 0

@@ -28,23 +28,18 @@ def limited(calls: int, period: float) -> StageModel:
     return StageModel("judge", "openai/m", rate_limit=RateLimitSection(calls=calls, period=period))
 
 
-def sent_times(paces: list[Pace], clock: Clock, stage: StageModel, count: int) -> list[float]:
-    """When calls go out that processes take turns to ask for."""
-    times: list[float] = []
-    while len(times) < count:
-        waits = [pace.wait(Turn(stage)) for pace in paces]
-        times += [clock.now] * waits.count(0)
-        clock.now += min(waits)
-    return times
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 5), st.floats(0.1, 10), st.integers(1, 4))
 def test_no_period_holds_more_than_the_limit(calls: int, period: float, processes: int) -> None:
     clock = Clock()
     with TemporaryDirectory() as folder:
         paces = [Pace(Path(folder) / "pace.json", clock=clock) for _ in range(processes)]
-        times = sent_times(paces, clock, limited(calls, period), 4 * calls)
+        times: list[float] = []
+        # When calls go out that processes take turns to ask for.
+        while len(times) < 4 * calls:
+            waits = [pace.wait(Turn(limited(calls, period))) for pace in paces]
+            times += [clock.now] * waits.count(0)
+            clock.now += min(waits)
     for early, late in zip(times, times[calls:], strict=False):
         assert late - early >= period - 1e-6
 

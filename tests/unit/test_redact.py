@@ -81,10 +81,8 @@ def test_url_with_a_secret_in_its_path_is_searched_even_when_malformed() -> None
 @pytest.mark.parametrize(
     "written",
     [
-        json.dumps(json.dumps({"k": SLASHED})),
         quote(SLASHED),
         base64.urlsafe_b64encode(SLASHED.encode()).decode(),
-        base64.b64encode(f"user:{SLASHED}".encode()).decode(),
     ],
 )
 def test_a_key_that_is_echoed_is_found_however_it_is_written(written: str) -> None:

@@ -193,9 +193,7 @@ def test_a_case_of_a_suite_on_the_page_waits_until_the_review_is_final(desk: Rev
     assert desk.board.progress().shown == 1
 
 
-def test_what_a_panel_shares_is_shown_once_and_other_suites_are_not(
-    desk: ReviewDesk,
-) -> None:
+def test_what_a_panel_shares_is_shown_once_and_other_suites_are_not(desk: ReviewDesk) -> None:
     desk.announce([OTHER.spec])
     assert not desk.awaits(OTHER)
     assert desk.decision(OTHER) == ("", None)
@@ -211,9 +209,7 @@ def test_what_a_panel_shares_is_shown_once_and_other_suites_are_not(
     assert (progress.total, progress.ended, progress.shown) == (2, 2, 1)
 
 
-def test_what_people_say_is_a_word_and_the_decision_about_this_version(
-    desk: ReviewDesk,
-) -> None:
+def test_what_people_say_is_a_word_and_the_decision_about_this_version(desk: ReviewDesk) -> None:
     desk.awaits(CASE)
     assert desk.decision(CASE) == ("undecided", None)
     entry = desk.board.changes()[1][0].entry
@@ -384,9 +380,7 @@ def test_an_override_is_tried_first(suite: Suite, text: str, line: int | None, w
     assert planner.values()["text"] == PLANNER
 
 
-def test_line_ends_of_browsers_do_not_reach_the_file_and_breaks_show(
-    suite: Suite,
-) -> None:
+def test_line_ends_of_browsers_do_not_reach_the_file_and_breaks_show(suite: Suite) -> None:
     planner_of(suite).save(PLANNER.rstrip().replace("\n", "\r\n"))
     path = override_path(suite.custom_prompts_dir, "agent_perturbation", "planner")
     assert path.read_bytes() == PLANNER.encode()

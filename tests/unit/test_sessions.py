@@ -27,7 +27,6 @@ from tests.support.trajectories import (
     SHAPES,
     trajectory,
     write,
-    write_job,
     write_trial,
 )
 
@@ -443,9 +442,7 @@ def test_a_broken_trajectory_is_refused_with_its_place(
     assert complaint in refusal(path)
 
 
-def test_a_half_written_file_is_named_and_one_of_a_gigabyte_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_half_written_file_is_named_and_one_of_a_gigabyte_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(as_text([FIRST, ANSWER])[:-40], encoding="utf-8")
     problem = refusal(path)
@@ -458,7 +455,12 @@ def test_a_half_written_file_is_named_and_one_of_a_gigabyte_refused(
 
 
 def job_of(tmp_path: Path) -> Path:
-    job = write_job(tmp_path / "jobs" / "monday")
+    job = tmp_path / "jobs" / "monday"
+    # What Harbor writes beside the trials of a job.
+    write(job / "config.json", {"job_name": job.name, "jobs_dir": "jobs"})
+    write(job / "result.json", {"id": "0", "n_total_trials": 12, "stats": {"n_trials": 12}})
+    write(job / "lock.json", {"trials": []})
+    (job / "job.log").write_text("", encoding="utf-8")
     for number in range(3):
         value = trajectory(*HELLO, session_id=f"s{number}")
         rewards = {"rewards": {"reward": float(number % 2)}}

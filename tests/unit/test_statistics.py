@@ -273,10 +273,6 @@ def warnings_of(results: list[CaseResult]) -> list[str]:
     return all_warnings(section.total, section.rubrics)
 
 
-def only_on(rubric: str, answer: Answer) -> Answer:
-    return lambda spec, label: answer(spec, label) if spec.rubric_id == rubric else label
-
-
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -286,7 +282,10 @@ def only_on(rubric: str, answer: Answer) -> Answer:
     ],
 )
 def test_a_judge_worth_nothing_on_one_rubric_of_three_is_named(answer: Answer, said: str) -> None:
-    found = warnings_of(judged(only_on("tone", answer), runs=24, rubrics=THREE))
+    def on_tone(spec: CaseSpec, label: int) -> int:
+        return answer(spec, label) if spec.rubric_id == "tone" else label
+
+    found = warnings_of(judged(on_tone, runs=24, rubrics=THREE))
     assert found[-1].startswith(said)
     assert not any(rubric in line for rubric in THREE[:2] for line in found)
 

@@ -604,9 +604,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_sample_by_verdict_stands_for_all_cases(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_sample_by_verdict_stands_for_all_cases(capsys: pytest.CaptureFixture[str]) -> None:
     truth = write_table()
     label_here(truth, "--sample=60", "--by=verdict")
     said = {row["id"]: row["verdict"] for row in rows_of("t.csv")}
