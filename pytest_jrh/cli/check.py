@@ -374,12 +374,10 @@ def _unlabelled_lines(checked: CheckedTable) -> Iterator[str]:
     if count := len(checked.unlabelled) - len(grounds.votes.disputed):
         but = " but how many are violated" if checked.table.values.scale.is_verdict else ""
         yield f"{counted(count, 'case')} without a label: in no figure below{but}."
-    without = 0
-    for case in checked.unlabelled:
-        without += not all(map(case.given.get, checked.judge_names))
+    judges = checked.judge_names
+    without = [case for case in checked.unlabelled if not all(map(case.given.get, judges))]
     if without:
-        cases_without = f"{counted(without, 'case')} with neither label nor verdict"
-        yield f"{cases_without}: nothing fails by {'it' if without == 1 else 'them'}."
+        yield f"{counted(len(without), 'case')} with neither label nor verdict: nothing fails by it"
 
 
 def _class_lines(checked: CheckedTable) -> Iterator[str]:

@@ -374,7 +374,7 @@ def _no_verdict(results: TableResults, rows: Iterable[int], missed: Iterable[str
         case, judge = results.rows[row]
         column = columns.verdicts[0] if columns.judge else judge
         # Two answers that were shown in one order have as little.
-        why = "not the same in both orders" if columns.order else f"{shown(column)} is empty"
+        why = "no verdict in each order" if columns.order else f"{shown(column)} is empty"
         names.setdefault(why, []).append(str(case.key))
     if cases := [results.gone_names[its_id] for its_id in sorted(missed)]:
         names["no row"] = cases

@@ -183,7 +183,8 @@ def _steps(session: Session) -> Iterator[ReadFirst | Line]:
     if first_case:
         yield first_case
     rates = chain.from_iterable(violation_sentences(session, suite) for suite in session.grounds)
-    for sentence in islice(rates, _MOST_RATES):
+    # What fails needs the room; the details have them.
+    for sentence in islice(rates, 0 if session.word == "FAIL" else _MOST_RATES):
         yield Line("violated", sentence)
     if not (first_case and session.is_part):
         # Of a part that is read again, the case says whose its label is.

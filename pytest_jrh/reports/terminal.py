@@ -98,18 +98,13 @@ class TerminalReport(Report):
         elif display.verbosity < 0:
             yield from block_lines([*head, *summary.headlines], width)
         else:
+            foot_lines = list(block_lines(steps, width))
+            room = MOST_LINES - len(foot_lines) - len(last_lines)
             # However long the answer is, one line says that there are warnings.
             fewest = min(1, sum(map(is_warning, doubts)))
-            most = MOST_LINES - len(last_lines) - fewest
-            if len(list(block_lines([*head, *summary.answer, *steps], width))) > most:
-                # Rates answer another question.
-                steps = [step for step in steps if getattr(step, "title", "") != "violated"]
-            foot_lines = list(block_lines(steps, width))
-            room = most - len(foot_lines)
-            head_lines = _fitted([*head, *summary.answer], width, room)
+            head_lines = _fitted([*head, *summary.answer], width, room - fewest)
             yield from head_lines
-            room = max(room - len(head_lines), 0) + fewest
-            yield from _fitted_doubts(doubts, width, room)
+            yield from _fitted_doubts(doubts, width, max(room - len(head_lines), fewest))
             yield from foot_lines
         yield from last_lines
 

@@ -492,7 +492,7 @@ def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
         lines = [f"{row}\n" for row in rows[:empty]] + whole[empty:]
         code, printed = run(written(head + "".join(lines)), "--baseline=earlier", *how)
         assert (code, failing in printed) == (int(empty > 2), True), printed
-        assert "2 cases with neither label nor verdict: nothing fails by them" in " ".join(
+        assert "2 cases with neither label nor verdict: nothing fails by it" in " ".join(
             printed.split()
         )
     new, old = written(head + "".join(whole[3:])), written(head + "".join(whole), "old.csv")
