@@ -326,7 +326,6 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
 def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool = True) -> str:
     """Which columns of a file were taken for what, and which for nothing."""
     from pytest_jrh.sources.pairs import system_fields
-    from pytest_jrh.sources.results.scores import quoted
 
     results, columns = table.table.results, table.columns
     parts = []
@@ -357,7 +356,7 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     for column in () if columns.by else unused:
         values = len({*table.table.texts(column)})
         if 1 < values <= len(table.cases) / _FEWEST_OF_SLICE:
-            return f"{line}; --by {quoted(column)} tells figures apart by its {values:,} values"
+            return f"{line}; --by {shlex.quote(column)} tells figures apart by its {values:,} values"
     return line
 
 

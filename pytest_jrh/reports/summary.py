@@ -442,7 +442,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     """Labels, of which those of a table are in its file, or the judge."""
     if session.is_table:
         text = f"read {counted(len(worst.made.present()), 'case')}"
-        if session.decision is not None and session.decision.comparison is not None:
+        if session.decision and session.decision.comparison:
             newly_wrong = {*worst.ids} & {*session.decision.regressions}
             text += f" ({len(newly_wrong):,} newly wrong)"
         text += "; where a label is wrong, correct it in that row"

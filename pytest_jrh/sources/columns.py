@@ -365,10 +365,8 @@ def judged_texts(table: Table, used: Collection[str]) -> list[str]:
     """
     columns = [name for name in columns_named(table, TEXTS) if name not in used]
     for name in () if columns else table.names:
-        first_cells = table.columns[name][:_LOOKED_AT]
-        cells = [cell for cell in first_cells if isinstance(cell, str) and cell]
-        words = sum(cell.count(" ") for cell in cells)
-        if name not in used and words > _FEWEST_BLANKS * len(cells):
+        cells = [cell for cell in table.columns[name][:_LOOKED_AT] if isinstance(cell, str)]
+        if name not in used and "".join(cells).count(" ") > _FEWEST_BLANKS * len(cells):
             columns.append(name)
     return columns
 

@@ -94,7 +94,7 @@ def test_every_report_shows_what_was_judged(run: Run) -> None:
     # A long text is whole, and an empty cell is no part.
     assert [turn["part"] for turn in first] == ["Question", "Context", "Answer"]
     assert first[1]["parts"][0]["text"] == "c" * 9_000
-    assert [turn["part"] for turn in second] == ["Question", "Answer"]
+    assert [turn["part"] for turn in second] == ["Question", "Context", "Answer"]
     assert "\x1b" not in printed + markdown + html + json.dumps(first)
 
 
