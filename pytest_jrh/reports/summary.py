@@ -183,8 +183,9 @@ def _steps(session: Session) -> Iterator[ReadFirst | Line]:
     if first_case:
         yield first_case
     rates = chain.from_iterable(violation_sentences(session, suite) for suite in session.grounds)
-    # What fails needs the room; the details have them.
-    for sentence in islice(rates, 0 if session.word == "FAIL" else _MOST_RATES):
+    # Of a table that fails the reasons need the room, and the details have the rates.
+    is_failing_table = session.is_table and session.word == "FAIL"
+    for sentence in islice(rates, 0 if is_failing_table else _MOST_RATES):
         yield Line("violated", sentence)
     if not (first_case and session.is_part):
         # Of a part that is read again, the case says whose its label is.
