@@ -356,7 +356,7 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     for column in () if columns.by else unused:
         values = len({*table.table.texts(column)})
         if 1 < values <= len(table.cases) / _FEWEST_OF_SLICE:
-            return f"{line}; --by {shlex.quote(column)} tells figures apart by its {values:,} values"
+            return f"{line}; --by {shlex.quote(column)} tells figures apart by {values:,} values"
     return line
 
 
