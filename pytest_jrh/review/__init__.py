@@ -432,7 +432,7 @@ class Labelling:
         """The page without a case, and its policy."""
         return _shell(
             "blind.js",
-            reviewer=self.board.reviewer or "",
+            reviewer=self.board.reviewer,
             is_blind=not self._votes,
             **self._served,
         )

@@ -45,7 +45,7 @@ const events = listen((news) => {
     if (me) showHow();
     showEnd();
   })();
-}, () => "");
+}, () => me && `${GONE} ${saved()}`);
 
 function showHow() {
   const rows = source.rows, number = rows.filter((row) => !isOpen(row)).length, isAll = rows.length && number === rows.length;

@@ -62,7 +62,7 @@ const widths = new ResizeObserver((seen) => seen.forEach(({ target }) => {
   target.previousSibling.textContent = target.scrollWidth > target.clientWidth ? `${inSight} of ${counted(cells.length, "column")} in sight: scroll sideways` : "";
 }));
 function scrolling(table) {
-  const place = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, table);
+  const place = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" }, table);
   widths.observe(place);
   return make("div", {}, make("p", { class: "wide" }), place);
 }

@@ -155,7 +155,7 @@ function refresh(missing = "") {
   for (const list of lists.slice(2)) sight.observe(list);
   const others = shown.length || missing ? 0 : matching(() => true).length;
   const showAll = make("button", { type: "button", class: "link", click: () => changed({ show: "all" }) }, `${grouped(others)} of all cases do`);
-  $("nothing").replaceChildren(missing || "No case matches.", ...(others ? [" ", showAll] : []));
+  $("nothing").replaceChildren(missing || (source.rows.length ? "No case matches." : "There is no case to show."), ...(others ? [" ", showAll] : []));
   $("nothing").hidden = shown.length > 0 && !missing;
   for (const choice of $("filters").children) choice.setAttribute("aria-pressed", String(choice.value === view.show));
   showPlace();
