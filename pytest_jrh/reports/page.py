@@ -20,7 +20,7 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -591,12 +591,10 @@ def _marks(text: str) -> str | None:
         kept[name] = match[0]
         return name
 
-    def restored(part: str) -> str:
-        return re.sub(r"JRH\d+JRH", lambda name: kept.get(name[0], name[0]), part)
-
     marks = []
     for block in parser.parse(_AS_WRITTEN.sub(set_aside, visible(text))):
         for token in block.children or [block]:
             marks.append([token.type, token.nesting, token.content, token.info, token.attrs])
+    restored = partial(re.sub, r"JRH\d+JRH", lambda name: kept.get(name[0], name[0]))
     marks = with_texts(marks, restored)
     return json.dumps(marks, ensure_ascii=False) if len(marks) < len(text) else None
