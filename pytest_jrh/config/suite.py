@@ -179,15 +179,15 @@ class Commands:
         names = {result.suite for result in missing}
         modes = _VERDICTS if all(result.judge_digest for result in missing) else _ALL_CALLS
         of_missing = [suite for suite in suites if suite.name in names]
-        return self._of_suites(of_missing, [*modes, *self._limits, *self.selection])
+        again = []
+        if all(result.outcome != "unrecorded" for result in missing):
+            # A mode that records makes calls that are missing, and these are there.
+            again = ["--jrh-retry-unscored"]
+        return self.run_all(of_missing, [*modes, *again, *self._limits, *self.selection])
 
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
-        return self._of_suites([suite], ["--jrh-update-baseline", *self.selection])
-
-    def review(self, suites: Sequence[Suite]) -> str:
-        """The command that opens the cases that failed for a decision."""
-        return self._of_suites(suites, ["--lf", "--jrh-review"])
+        return self.run_all([suite], ["--jrh-update-baseline", *self.selection])
 
     @property
     def _limits(self) -> list[str]:
@@ -199,7 +199,8 @@ class Commands:
                 limits.append(f"--jrh-{name.replace('_', '-')}={limit}")
         return limits
 
-    def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
+    def run_all(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
+        """The command that runs suites with `extra` options."""
         command = ["pytest", *self._chosen(suites), *extra]
         baseline = self.options.baseline
         if baseline is not None and not exists(baseline):

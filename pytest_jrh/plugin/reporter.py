@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,7 @@ class Reporter:
                 Session(
                     (),
                     wall_seconds=time.monotonic() - self._started,
-                    review_command=commands.review(suites),
+                    command=partial(commands.run_all, suites),
                     record_command=commands.record_all(suites, results.values()),
                     about=self._session.suites.notices,
                     origin=[*origin_lines(runs, self._folder)],

@@ -22,7 +22,7 @@ from pytest_jrh.core.cases import MADE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, generation_id
-from pytest_jrh.core.results import CaseResult, JudgeLine
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import Styled, all_wrapped, counted, escape_commands
 from pytest_jrh.people import wrongly_labelled
 from pytest_jrh.reports.for_programs import JsonReport, JunitReport
@@ -140,6 +140,8 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         file = outputs.record_files.get(entry.place.path, RecordIndex())
         entries[made_id] = file.entries.get(made_id, entry)
     session = replace(session, records=RecordIndex(entries))
+    updates, refused = _update_baseline(runs, session, settings)
+    problems += refused
     is_unwritten = outputs.failed
     written: list[Path] = []
     if session.results or settings.stopped:
@@ -149,8 +151,6 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         written, failures = write_reports(reports, session)
         problems += failures
         is_unwritten |= bool(failures)
-    updates, refused = _update_baseline(runs, session, settings)
-    problems += refused
     outcomes = {*session.verdicts.outcome.present()}
     is_judged = not outcomes or not outcomes.isdisjoint((*MADE, "unlabelled"))
     if not is_judged:
@@ -185,6 +185,7 @@ def _session(
         commands=commands,
         rubrics=rubrics,
         grounds={run.name: run.grounds for run in runs},
+        judges=[line for run in runs for line in run.judges],
     )
     decisions = {}
     extents = {}
@@ -480,12 +481,10 @@ def _update_baseline(
     baseline = settings.baseline
     case_ids: set[str] = set()
     selected: set[str] = set()
-    judges: list[JudgeLine] = []
     for run in runs:
         # A line of what was left out on purpose would say for ever what nobody asks.
         case_ids |= run.cases.specs.keys() - run.left_out
         selected |= run.selected
-        judges += run.judges
     scope = Scope.of(case_ids, selected)
     is_first = baseline.update and baseline.content is None and not scope.deselected
     try:
@@ -494,7 +493,7 @@ def _update_baseline(
             scope,
             session.node,
             finished=not any(extent.interrupted for extent in session.extents.values()),
-            judges=judges,
+            judges=session.judges,
             redactor=session.redactor,
         )
     except (OSError, InputError) as error:
@@ -505,9 +504,15 @@ def _update_baseline(
         for run in runs:
             limits = proposed_limits(session.of_suite(run.name))
             if limits and not run.suite.gate.has_limits:
+                keys = [f"{key}: {_limit_text(value)}" for key, value in limits.items()]
+                where, text = "to", f"gate: {{{', '.join(keys)}}}"
+                lines = run.suite.config_file.read_text("utf-8").splitlines()
+                for number, line in enumerate(lines, start=1):
+                    if line.startswith("gate:"):
+                        where, text = f"below `gate:` (line {number}) in", " and ".join(keys)
                 config = f"{run.name}'s config" if len(runs) > 1 else "the config"
-                keys = ", ".join(f"{key}: {_limit_text(value)}" for key, value in limits.items())
-                done.append(f"Add to {config}, two cases from these figures: gate: {{{keys}}}")
+                text = f"add {where} {config}: {text}"
+                done.append(f"To set limits with two mistakes to spare, {text}")
     return done, ()
 
 

@@ -162,6 +162,7 @@ def labels_line(session: Session) -> Iterator[Line]:
             weight = "warning"
         if grounds.shared_models and not is_checked_enough:
             weight = "warning"
+            text += "" if counts["blind"] else "; let people check some: --jrh-review=blind"
         yield Line("labels", f"{session.prefix(suite)}{text}", weight)
 
 

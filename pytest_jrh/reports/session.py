@@ -154,8 +154,8 @@ class Session:
 
     `decisions` are by suite name; `nodes` and `commands` give by case id the pytest node id and the
     command that runs the case again; `rubrics` are by suite name and rubric id. `record_command`
-    records what is missing, of all cases together; empty where nothing is. `review_command` opens
-    the cases that are judged wrong for a decision. `earlier` is by case id what was said when the
+    records what is missing, of all cases together; empty where nothing is. `command` gives the one
+    that runs all suites again with more options. `earlier` is by case id what was said when the
     baseline was written, as far as it was kept, and `prompt_changes` are the judges that are others
     since. `origin` says where all of it comes from. `unreported` are cases
     that took calls and whose items did not run, and `tolerated` those whose disagreement does not
@@ -177,7 +177,8 @@ class Session:
     commands: Mapping[str, str] = field(default_factory=dict)
     rubrics: Mapping[tuple[str, str], Rubric] = field(default_factory=dict)
     record_command: str = ""
-    review_command: str = ""
+    command: Callable[[Sequence[str]], str] = lambda _: ""
+    judges: Sequence[JudgeLine] = ()
     extents: Mapping[str, Extent] = field(default_factory=dict)
     grounds: Mapping[str, Grounds] = field(default_factory=dict)
     earlier: Mapping[str, CaseResult] = field(default_factory=dict)

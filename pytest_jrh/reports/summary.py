@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.diffs import Piece, changed_places, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
@@ -412,8 +412,8 @@ def _next_steps(session: Session) -> Iterator[Line]:
     if session.record_command:
         # Recorded answers cannot be used.
         unusable = int(session.verdicts.outcome.equals("invalid_response").sum())
-        text = f"after a change of the prompt or the map ({counted(unusable, 'call')} or more); "
-        text += "to ask the same again: --jrh-retry-unscored"
+        text = f"asks again ({counted(unusable, 'call')} or more); change the prompt, the map or "
+        text += "the model first"
         yield Line("next", text, "warning", session.record_command)
     for table in session.probes:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
@@ -427,16 +427,29 @@ def _next_steps(session: Session) -> Iterator[Line]:
         return
     if session.word == "FAIL":
         yield Line("next", "mend what failed; the same command then makes only what is missing")
+    for (rubric, test), results in grouped_by(session.cases, "rubric_id", "test").items():
+        kinds = {result.why.kind for result in results}
+        if session.word != "PASS" and kinds <= {"no_plan", "not_confirmed"}:
+            text = f"{one_line(rubric)} has no case of {test}: reword it; if only tool calls can "
+            text += "break it, set `edits: acts` in `cases`"
+            yield Line("next", text, command=session.command(["--jrh-record-mode=new_episodes"]))
     if not session.is_judged:
         return
     if any(wrong_labels(session, suite) for suite in session.grounds):
-        text = "read the labels that people found wrong, and drop them in the browser: --jrh-review"
-        yield Line("next", text)
-    if any(line.weight == "warning" for line in labels_line(session)):
-        yield Line("next", "people label cases without the answers: --jrh-review=blind")
+        text = "drop the labels that people found wrong"
+        yield Line("next", text, command=session.command(["--jrh-review"]))
+    if session.is_part or session.is_merge:
+        return
     if not any(decision.active for decision in decisions):
-        text = "hold later judges to these verdicts: --jrh-baseline=FILE --jrh-update-baseline"
-        yield Line("next", text)
+        baseline = f"inputs/baselines/{session.suites[0]}.json"
+        options, text = [f"--jrh-baseline={baseline}"], "compares these verdicts with the baseline"
+        if not (session.folder / baseline).exists():
+            options.append("--jrh-update-baseline")
+            text = "keeps these verdicts, which later ones are held to"
+        yield Line("next", text, command=session.command(options))
+    text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases"
+    command = session.command(["--jrh-judge-record-mode=new_episodes"])
+    yield Line("next", text, command=command)
 
 
 def _correct(session: Session, worst: Verdicts) -> Line:
@@ -460,15 +473,15 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     # A part of a suite is not what a baseline is updated from.
     if regressed and not session.is_part:
         text += ", or --jrh-update-baseline"
-    return Line("next", text, command=session.review_command)
+    return Line("next", text, command=session.command(["--lf", "--jrh-review"]))
 
 
 def _judge_to_fix(session: Session, judge: str) -> str:
-    """What is to be changed of a judge that is wrong: the prompt that has changed, if one has."""
-    files = {change.now.file for change in session.prompt_changes if change.now.file}
-    if len(files) == 1:
-        return Path(files.pop()).name
-    return f"judge {one_line(judge)}" if judge else "the judge"
+    """What is to be changed of a judge: the only one's prompt, where it has a file."""
+    if judge:
+        return f"judge {one_line(judge)}"
+    files = {Path(line.file).name for line in session.judges if line.file}
+    return files.pop() if len(files) == 1 else "the judge"
 
 
 _DECIDED_BY: Mapping[Kind, str] = {

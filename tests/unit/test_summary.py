@@ -134,7 +134,7 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
     command = commands.record_all([suite], results)
     assert command == (
         "pytest --jrh-config=s.yml --jrh-record-mode=none --jrh-judge-record-mode=new_episodes "
-        "--jrh-max-cost=2.5 --jrh-max-calls=40 -k 'r1 or r2'"
+        "--jrh-retry-unscored --jrh-max-cost=2.5 --jrh-max-calls=40 -k 'r1 or r2'"
     )
     assert commands.record_all([suite], results[1:]) == ""
     unrecorded = make_result(None, "unrecorded", judge_digest="1")
@@ -144,7 +144,14 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
     [line] = next_lines(replace(session_of(results), record_command=command))
     assert isinstance(line, Line)
     assert line.command == command
-    assert "(1 call or more); to ask the same again: --jrh-retry-unscored" in line.text
+    assert "asks again (1 call or more); change the prompt, the map" in line.text
+
+
+@pytest.mark.parametrize(("why", "is_said"), [(Why("no_plan"), True), (Why("no_answer"), False)])
+def test_a_rubric_that_no_edit_breaks_may_be_one_about_calls(why: Why, is_said: bool) -> None:
+    results = [make_result(make_spec(run), "no_case", why=why) for run in "ab"]
+    said = "".join(line.text for line in next_lines(session_of(results)))
+    assert ("if only tool calls can break it, set `edits: acts`" in said) == is_said
 
 
 @pytest.mark.parametrize("width", [80, 120])
