@@ -325,6 +325,7 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
 
 def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool = True) -> str:
     """Which columns of a file were taken for what, and which for nothing."""
+    from pytest_jrh.sources.columns import BESIDE, columns_named
     from pytest_jrh.sources.pairs import system_fields
 
     results, columns = table.table.results, table.columns
@@ -347,9 +348,9 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     if parts:
         contents.append(f"columns {', '.join(parts)}")
     line = f"{table.table.file}: {', '.join(contents)}"
-    if columns.shown:
-        line += f"; shown: {listed(columns.shown)}"
-    used = {*columns.used, *systems, *columns.shown}
+    if shown_columns := [*columns.shown, *columns_named(table.table, BESIDE)]:
+        line += f"; shown: {listed(shown_columns)}"
+    used = {*columns.used, *systems, *shown_columns}
     unused = [column for column in table.table.columns if column not in used]
     if unused:
         line += f"; not used: {listed(unused)}"

@@ -459,11 +459,10 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         if session.decision and session.decision.comparison:
             newly_wrong = {*worst.ids} & {*session.decision.regressions}
             text += f" ({len(newly_wrong):,} newly wrong)"
-        text += "; where a label is wrong, correct it in that row"
-        if not session.has_rubrics:
-            # What is called the rubric there are the columns of labels.
-            text += f" ({one_line(worst.rubric.present()[0])})"
-        return Line("next", text)
+        [grounds] = session.grounds.values()
+        people = listed(grounds.votes.person.names, _MOST_SUITES)
+        whose = f" of {people}" if people else ""
+        return Line("next", f"{text}; where a label{whose} is wrong, correct it in that row")
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)

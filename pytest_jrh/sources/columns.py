@@ -56,6 +56,8 @@ NONE = "none"
 """What an option names where no column has the role."""
 TEXTS = "input prompt question query context output response answer completion text transcript"
 """The names of columns that hold what is judged."""
+BESIDE = "rubric_text note notes comment"
+"""Of those that hold what is said about it."""
 _WITHOUT_OPTION = ("epoch", "reasoning")
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
@@ -364,6 +366,8 @@ def judged_texts(table: Table, used: Collection[str]) -> list[str]:
     whose texts are more than a few words long.
     """
     columns = [name for name in columns_named(table, TEXTS) if name not in used]
+    # What is said of a case is shown elsewhere.
+    used = {*used, *columns_named(table, BESIDE)}
     for name in () if columns else table.names:
         cells = [cell for cell in table.columns[name][:_LOOKED_AT] if isinstance(cell, str)]
         if name not in used and "".join(cells).count(" ") > _FEWEST_BLANKS * len(cells):

@@ -394,6 +394,8 @@ def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], 
         # What an option names is found as nothing else.
         ("human,label,verdict pass,r1,pass fail,r1,fail", "--rubric=label", "label: human"),
         ("label,verdict pass,pass fail,fail", "--map=fale=1", "--map: no label or verdict is fale"),
+        ("id,note,label,verdict a,x,1,1", "", "case: id; shown: note"),
+        ("id,ann,bo,verdict a,1,1,0", "--label=ann --label=bo", "a label of ann, bo is wrong"),
         # Without an id a row is called as a spreadsheet numbers it.
         ('x,label,verdict "a b",pass,pass " ",fail,pass', "-v", "read first  row 3\n"),
     ],
@@ -518,10 +520,7 @@ def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
     text = " ".join(printed.split())
     assert "customer question: where is my parcel" in text
     assert (code, "gave OK, right is Not OK" in text, "exchanged" in text) == (1, True, False)
-    assert (
-        "read 40 cases (40 newly wrong); where a label is wrong, correct it in that row (human"
-        in text
-    )
+    assert "read 40 cases (40 newly wrong); where a label is wrong, correct it in that row" in text
 
 
 def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) -> None:
