@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -53,7 +53,7 @@ from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
 from pytest_jrh.sources.columns import Table
 from pytest_jrh.sources.pairs import CHOSEN, two_answers
-from pytest_jrh.sources.source import Source, as_pointer, several_values
+from pytest_jrh.sources.source import as_pointer, several_values
 from pytest_jrh.sources.tables import read_table
 from pytest_jrh.sources.verdicts import Values
 
@@ -82,20 +82,6 @@ def _meanings(
         meanings, about = labels_in(table, label, options)
         values["meanings"] = meanings
     return meanings, about
-
-
-def _refuse_strangers(source: Source, labels: Sequence[LabelRow], file: str) -> None:
-    """Refuse labels of what is no run, before there is a suite that cannot run."""
-    aliases, unclear = source.aliases(), source.unclear_names()
-    joiner = Joiner(source.summaries(), {}, aliases=aliases, unclear=unclear)
-    problems: list[Problem] = []
-    for row in labels:
-        try:
-            joiner.run_of(row, with_hint=not problems)
-        except DamagedError as error:
-            problems.append(Problem(str(error), file, row.line, str(error.path[0]), error.hint))
-    if problems:
-        raise InputError(first_problems(problems, file))
 
 
 def judge_values(text: str) -> Json:
@@ -194,11 +180,9 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
     with open_sources((log,), input_format=input_format, of=options.of) as source:
         causes = []
         for run, messages, cause in read_all(source, log):
-            if cause or any(turn["role"] == "assistant" for turn in messages):
-                causes.append(cause)
-            else:
-                name = printable(run.run_id)
-                causes.append(f"The case {name} has no turn of the assistant.")
+            why = f"The case {printable(run.run_id)} has no turn of the assistant."
+            has_spoken = any(turn["role"] == "assistant" for turn in messages)
+            causes.append(cause or ("" if has_spoken else why))
         unusable = [*filter(None, causes)]
         if len(unusable) == len(causes):
             hint = "; ".join(source.notices())
@@ -207,7 +191,18 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
         if unusable:
             about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
         about.append(f"Its form: {source.form_name}.")
-        _refuse_strangers(source, labels, str(options.labels))
+        # Labels of what is no run are refused before there is a suite that cannot run.
+        aliases, unclear = source.aliases(), source.unclear_names()
+        joiner = Joiner(source.summaries(), {}, aliases=aliases, unclear=unclear)
+        file = str(options.labels)
+        problems: list[Problem] = []
+        for row in labels:
+            try:
+                joiner.run_of(row, with_hint=not problems)
+            except DamagedError as error:
+                problems.append(Problem(str(error), file, row.line, str(error.path[0]), error.hint))
+        if problems:
+            raise InputError(first_problems(problems, file))
     return FoundRuns(
         files,
         table,
@@ -243,10 +238,6 @@ _CONFIGS = "inputs/configs"
 _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
 """Files of the package, which are written beside the configs."""
 _PASS, _FAIL = BINARY.words[0], BINARY.words[1]
-
-
-_Entries: TypeAlias = "Sequence[tuple[str, str]]"
-"""The ids of rubrics, and their texts, empty where they are to be filled in."""
 
 
 def start_suite(options: Namespace) -> int:
@@ -311,7 +302,17 @@ def start_suite(options: Namespace) -> int:
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
-    texts = {**_texts(values, gate), attributes: _ATTRIBUTES}
+    has_labels = values["label"] or values["label_file"]
+    texts = {
+        values["config"]: _filled("labels.yml" if has_labels else "config.yml", values),
+        **{file: _filled(text, values) for file, text in gate.items()},
+        **_schemas(_CONFIGS),
+        attributes: _ATTRIBUTES,
+    }
+    if not values["code"]:
+        prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
+        head = _filled("judge.head.md", values)
+        texts[values["judge"]] = values["own_prompt"] or head + prompt.read_text("utf-8")
     if not rubrics:
         texts[values["rubrics"]] = _filled("rubrics.yml", values, entries=entries)
     kept_files = []
@@ -359,7 +360,8 @@ def start_suite(options: Namespace) -> int:
     return 0
 
 
-def _refuse_names(options: Namespace, entries: _Entries) -> None:
+def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> None:
+    """The entries are ids of rubrics and their texts, empty where they are to be filled in."""
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
         hint = "name it alone, and write text and levels into its file; or --scale LOW-HIGH"
@@ -420,22 +422,6 @@ def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Jso
         "variables": ", ".join(sorted(JUDGE.variables.difference(of_runs["hidden"].split()))),
         "prompt": f"{of_runs['prompt']}.{mode}",
     }
-
-
-def _texts(values: Json, gate: Mapping[str, str]) -> dict[str, str]:
-    """Make the text of each file, by its path in the folder, but for the rubrics."""
-    texts = {
-        values["config"]: _filled(
-            "labels.yml" if values["label"] or values["label_file"] else "config.yml", values
-        ),
-        **{file: _filled(name, values) for file, name in gate.items()},
-        **_schemas(_CONFIGS),
-    }
-    if not values["code"]:
-        prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
-        text = _filled("judge.head.md", values) + prompt.read_text("utf-8")
-        texts[values["judge"]] = values["own_prompt"] or text
-    return texts
 
 
 def _filled(file: str, values: Json, **more: object) -> str:

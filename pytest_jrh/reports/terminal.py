@@ -337,9 +337,10 @@ def _diff(block: Diff, width: int, *, verbose: bool) -> Iterator[Styled]:
                 break
             texts.append(_change_text(one_line(old), one_line(new), room))
             room -= columns(texts[-1])
-        more = len(block.places) - len(texts)
-        ending = f" and {more:,} more" if more else ""
-        yield from _hanging("", f"{title} {'; '.join(texts)}{ending}", width)
+        text = f"{title} {'; '.join(texts)}"
+        if len(texts) < len(block.places):
+            text += f" and {len(block.places) - len(texts):,} more"
+        yield from _hanging("", text, width)
         return
     yield Styled(title)
     for place in block.places:

@@ -582,7 +582,7 @@ def _beside(
     let through, and what was left out on purpose.
     """
     for reason in reasons[1:]:
-        yield f"also unclear: {reason.text}" if reason.word != word else reason.text
+        yield f"also: {reason.text}" if reason.word != word else reason.text
     by_judge = grouped_by(session.sets, "judge")
     for judge, of_judge in by_judge.items():
         whose = f"{session.held.subject(judge)}: " if len(by_judge) > 1 else ""

@@ -188,7 +188,7 @@ def test_the_verdicts_of_a_small_model_are_said_to_be_chance(project_of_judges: 
     done = run_pytest(project_of_judges, f"--jrh-config={SMALL}/refund_agent.yml", "--tb=no")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     assert outcomes(project_of_judges / RESULTS) == {"agree": 32, "disagree": 22}
-    assert "also unclear: the judge is not shown to be better than chance" in "\n".join(done.lines)
+    assert "also: the judge is not shown to be better than chance" in "\n".join(done.lines)
     assert any("  0 calls, " in line for line in done.lines)
 
 
