@@ -13,7 +13,7 @@ ARGS ?=
 SESSION_TESTS := tests/plugin/test_first_suite.py
 VERSIONS_TESTS := $(SESSION_TESTS) tests/e2e --ignore=tests/e2e/test_document_examples.py \
 	tests/plugin/test_network.py tests/plugin/test_graded_judge.py tests/unit/test_calls.py tests/unit/test_eval_logs.py \
-	tests/unit/test_check.py tests/unit/test_tables.py tests/unit/test_metrics.py tests/unit/test_templating.py \
+	tests/unit/test_check.py tests/unit/test_tables.py tests/unit/test_statistics.py tests/unit/test_templating.py \
 	tests/unit/test_review_app.py
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)

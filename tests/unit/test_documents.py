@@ -67,6 +67,11 @@ def test_every_option_link_and_file_that_a_document_names_is_there(path: Path) -
     assert [place for place in places if not (ROOT / place).exists()] == []
 
 
+def test_the_makefile_names_tests_that_are_there() -> None:
+    named = re.findall(r"tests/[\w/]+\.py", (ROOT / "Makefile").read_text("utf-8"))
+    assert {(ROOT / name).exists() for name in named} == {True}
+
+
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, "yaml")], ids=name_of)
 def test_yaml_examples_fit_the_schemas(path: Path) -> None:
     for text in blocks(path, "yaml"):
