@@ -3,8 +3,6 @@
 Without them the tests skip with the reason.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cases to review: long, varied, and hostile ones, and the suite that they belong to."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

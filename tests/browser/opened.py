@@ -1,7 +1,5 @@
 """Pages that are served and opened in browsers of their own."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """A page of blind labelling in a process of its own, so that a test can kill it: `python -m
 tests.browser.page_process label FOLDER`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

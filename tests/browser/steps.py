@@ -1,7 +1,5 @@
 """What the tests of the served page do again and again."""
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Any

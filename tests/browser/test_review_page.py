@@ -1,8 +1,6 @@
 """The served page in headless Chromium: what people do with a case that they decide about, by
 keyboard and by mouse, and that no case does anything to them (docs/more_tests.md)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 """What the end-to-end tests share: a loopback model in the environment, and small suites to run
 against it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

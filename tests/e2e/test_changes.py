@@ -1,8 +1,6 @@
 """What happens to a suite in the weeks after: a prompt, a model or a parameter changes, and its log
 grows (docs/recordings.md). Calls are counted at the server."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,8 +1,6 @@
 """The way to the models: retries, connections, stopping, what a model does not accept, and refusals
 that another attempt cannot change."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

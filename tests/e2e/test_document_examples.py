@@ -1,7 +1,5 @@
 """The Python examples of docs, run from the Markdown itself against a model server on loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -2,8 +2,6 @@
 or a re-ask repairs changes no outcome; any other never yields agree or disagree, and what was sent
 is counted whether an answer came or not. Nor does what goes wrong inside of litellm."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

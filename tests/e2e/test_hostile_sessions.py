@@ -1,8 +1,6 @@
 """Transcripts, ids and answers that try to break out: of prompts, files, folders, processes and the
 terminal. Every output is read by a reader that is not ours."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,8 +1,6 @@
 """Recording that is killed, meets a disk that fills up, or another recording into the same folder:
 no call is paid for twice, no file is broken, and the cases say what happened."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """While recording, no library looks anything up: the provider's host is the only one asked for."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

@@ -1,8 +1,6 @@
 """Judges of own code: what they ask is recorded, counted and answered again, and what they give is
 a verdict or none."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import json

@@ -1,8 +1,6 @@
 """Recording, its modes and its file; replay, recorded exchanges that are read as they were, and the
 insides of vcrpy that recording leans on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What providers send where a model refused, or was filtered, beside a verdict that could be read.
 It is none, whatever a version of litellm makes of the answer, and is not asked for again."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

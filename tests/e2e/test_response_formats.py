@@ -1,7 +1,5 @@
 """How the schema of an answer reaches a model, and what happens where its provider refuses it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

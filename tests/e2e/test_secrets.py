@@ -1,7 +1,5 @@
 """Secrets in the environment, in transcripts, answers and errors reach no file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """What of a prompt is sent and read: images, parameters, and a server that reads only a part, in
 silence."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from pathlib import Path

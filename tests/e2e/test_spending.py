@@ -1,8 +1,6 @@
 """Nothing is paid for twice, also where each case is judged several times, no limit is passed, and
 `--jrh-plan` foresees what a session then asks."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

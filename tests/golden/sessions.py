@@ -2,8 +2,6 @@
 
 Most are replayed; two ask a scripted model on loopback."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

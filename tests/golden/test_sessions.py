@@ -3,8 +3,6 @@
 A change of what they print or write is a commit of its own, made by
 `pytest tests/golden --snapshot-update`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the tests of the plugin share."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 from collections.abc import Iterator

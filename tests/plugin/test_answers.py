@@ -1,8 +1,6 @@
 """A table of questions and answers as a suite: labels, made cases, four kinds of judges, a cassette
 for each test and rubric; and nothing that is printed, written or sent of it speaks of runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,8 +1,6 @@
 """A suite whose rubric has classes and n/a: made, judged, replayed, and held to a baseline; and one
 on a scale of 101 levels, where what is near its label is right, in every place."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

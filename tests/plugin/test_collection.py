@@ -1,8 +1,6 @@
 """Node ids, selection and discovery: a suite behaves as any pytest suite does, and is the same one
 wherever its config, pytest's rootdir and the starting folder are."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """A session leaves the same results with and without xdist, whatever becomes of the workers."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,8 +1,6 @@
 """`examples/github/judge-drift.yml`, its steps run as they are written on the demo, against a
 server on loopback behind whose name another judge answers in the second week."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,8 +1,6 @@
 """The worked examples, as far as no golden session has them, the changed judge prompt (issue: the
 pull-request path) with the demo that it is held against; and how few lines sessions print."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A new user's way, word for word: the documents have the commands that `init` prints."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -2,8 +2,6 @@
 kinds of judges, `complete` in a function, and a grader of Inspect that asks a model; a judge that
 the hook supplies is one of own code."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Baseline and gate in a session: what turns red, what is tolerated, and what is written."""
 
-from __future__ import annotations
-
 import html
 import json
 import shlex

@@ -1,7 +1,5 @@
 """The scripts of the action that `examples/github/judge-gate.yml` uses on a pull request."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

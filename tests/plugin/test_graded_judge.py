@@ -1,7 +1,5 @@
 """A Python judge that gives probabilities, through pytest."""
 
-from __future__ import annotations
-
 import json
 from operator import attrgetter
 from pathlib import Path

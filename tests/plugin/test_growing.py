@@ -1,8 +1,6 @@
 """A frozen suite whose log grows (docs/recordings.md); and what a run of a selection, or one that
 is interrupted, leaves of the results of all other cases."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """`python -m pytest_jrh merge`: shards are decided about as one session would have been."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """On replay no judge's code reaches the network, however long it lives, and all else does."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,8 +1,6 @@
 """A suite whose judge got worse is never exit 0, and one whose judge did not is PASS: in real
 sessions, all suites of one kind in one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

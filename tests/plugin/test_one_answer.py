@@ -1,7 +1,5 @@
 """One table, one answer: as `check`, and as a suite with labels (merged: `test_merge.py`)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Options in the ini file, and on the command line."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

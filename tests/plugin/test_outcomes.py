@@ -1,7 +1,5 @@
 """What each outcome looks like in pytest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

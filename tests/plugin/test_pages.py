@@ -1,8 +1,6 @@
 """Every command of README and docs is run, in the order of its page, and the lines below it come
 out."""
 
-from __future__ import annotations
-
 import csv
 import re
 import shutil

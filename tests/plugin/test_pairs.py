@@ -1,7 +1,5 @@
 """Suites of pairs: judged in both orders, swapped, and made of single answers."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,8 +1,6 @@
 """RAND's free-response half: its configs as they are, in a folder laid out as its repository. The
 texts of the tables are filler; the first sentence of each answer says which label it has."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

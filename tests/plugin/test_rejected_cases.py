@@ -1,7 +1,5 @@
 """The cases that the verifier rejected are kept beside the made ones, and people label them too."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

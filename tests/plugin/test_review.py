@@ -2,8 +2,6 @@
 what has become of made cases since: decisions on the disk count in every run, a frozen suite judges
 a reworded rubric with its new text, and says that the labels stand for the old one."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

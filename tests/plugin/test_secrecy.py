@@ -1,8 +1,6 @@
 """What pytest shows of our own mistakes and of what judges print, and what an honest judge of own
 code sends, gets and says, holds no secret; nor does a call of a case (docs/more_tests.md)."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """What a judge was not shown is said of its failures and in reports."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """`python -m pytest_jrh init`: files that teach, collect at once, and never
 replace what is there."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

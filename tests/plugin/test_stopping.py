@@ -1,7 +1,5 @@
 """Ending early: `-x` and Ctrl-C stop new calls, and keep those that were in flight."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

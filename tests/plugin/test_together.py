@@ -1,7 +1,5 @@
 """Judges that are asked about all rubrics in one call."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

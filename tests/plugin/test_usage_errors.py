@@ -1,8 +1,6 @@
 """Bad input ends in exit code 4 with every problem and no traceback. A discovered suite in a
 collection error."""
 
-from __future__ import annotations
-
 import errno
 import math
 import os

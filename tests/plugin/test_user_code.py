@@ -2,8 +2,6 @@
 does of it, shards of the hook's judge, rows that a project adds to the tables (docs/python.md);
 and that a session without suites pays for nothing."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

@@ -1,8 +1,6 @@
 """The scripts of workflows and of their action, run by the shell as they are written, with a
 `pytest`, a `python` and a `gh` of the tests before all others."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

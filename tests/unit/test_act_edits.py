@@ -1,7 +1,5 @@
 """Cases of `edits: acts`, made by the real perturber with scripted stages."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Splices, the tools of a log, and values that an edit took out."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

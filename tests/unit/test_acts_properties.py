@@ -1,8 +1,6 @@
 """Properties of edits that are acts: whatever planner and editor answer, a case holds together and
 is its run once its edits are undone (issue 26, part 1)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Edits that are acts: in reports, on the review page, and edited by people."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Figures that the labels of people correct."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """How far people agree who label the same cases, and how judges do beside them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

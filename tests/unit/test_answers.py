@@ -1,7 +1,5 @@
 """Answers as cases: which rows are answers, what is taken for what, what hostile rows may do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The attacks of prompt_injection, and those of a project's own probe."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import replace

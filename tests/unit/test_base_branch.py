@@ -1,7 +1,5 @@
 """The baseline of the base branch, in the checkouts of GitHub and GitLab."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path

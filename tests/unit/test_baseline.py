@@ -1,7 +1,5 @@
 """The baseline and its file: what is written, what is refused, what an update touches."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

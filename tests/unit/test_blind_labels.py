@@ -1,7 +1,5 @@
 """Blind labelling below the page: which cases are drawn, for whom, and what is kept of labels."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

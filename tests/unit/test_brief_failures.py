@@ -1,7 +1,5 @@
 """The texts of failed cases in few lines, and what a case is called."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The head of a cassette is JSON inside of YAML: read with `json`, and the same to every reader of
 YAML. One that does not fit is refused with file and place."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

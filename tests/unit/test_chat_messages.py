@@ -1,7 +1,5 @@
 """Messages of OpenAI's and of Anthropic's formats, read into those of Inspect."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

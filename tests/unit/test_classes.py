@@ -1,7 +1,5 @@
 """Answers that are words: classes of a rubric, and n/a beside any answers, below pytest."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which runs belong together: `cluster_key` over the metadata of a log's samples."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

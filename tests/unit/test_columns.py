@@ -1,7 +1,5 @@
 """The columns that figures read: a table's rows give the same ones as its results do."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import fields
 from typing import Any

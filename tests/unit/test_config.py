@@ -1,7 +1,5 @@
 """Config files: what they take where they say nothing, and the files and models that they name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is said about keys and values of a config that cannot be used, and of text that is none."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any

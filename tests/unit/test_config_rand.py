@@ -1,7 +1,5 @@
 """The door of the config: RAND's files in words of our own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

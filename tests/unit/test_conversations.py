@@ -1,7 +1,5 @@
 """Files of conversations: how they are indexed, read, and refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

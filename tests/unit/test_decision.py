@@ -2,8 +2,6 @@
 are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no case, `!` has
 failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The documentation is of this code: generated pages are current, and what pages name is there."""
 
-from __future__ import annotations
-
 import csv
 import re
 from operator import attrgetter

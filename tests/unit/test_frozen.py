@@ -1,8 +1,6 @@
 """A frozen suite loses no case in silence. What is read of one is checked before anything is
 asked."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

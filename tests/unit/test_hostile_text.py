@@ -1,7 +1,5 @@
 """Long texts of transcripts and models' answers are worked on in reasonable time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

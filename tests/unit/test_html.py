@@ -1,7 +1,5 @@
 """The page, read back with the standard library's parser, and RAND's report beside its schema."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import itertools

@@ -1,8 +1,6 @@
 """The one interval, of shares, kappa, mean error and bias, and the tests of sets by exchange (is a
 judge worse than its flicker, or its runs, explain?), against other implementations."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Several files as one source: folders, globs, lists, and ids that are in two of them."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,8 +1,6 @@
 """The published schemas: in step with the models, and of one mind with the loader about right and
 wrong."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a judge sees, and what of its answers is a verdict."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

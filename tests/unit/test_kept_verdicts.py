@@ -1,7 +1,5 @@
 """What ledger and baseline keep of judges and of what they said."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

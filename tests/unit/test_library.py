@@ -1,8 +1,6 @@
 """The package as a library: cases judged from Python, its names, what importing it costs, and what
 a package index shows of it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import subprocess

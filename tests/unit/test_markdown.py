@@ -1,7 +1,5 @@
 """The Markdown report, read back with an independent reader."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -3,8 +3,6 @@ slip, and as somebody would work. What is said of each is in `test_decision.py`.
 runs with a violated and a satisfied case each. `LOST` is a judge that misses six of the violations
 that it found before."""
 
-from __future__ import annotations
-
 import random
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The cassettes of a test and rubric in one file: gathered, read, and taken out again."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What is decided is the same in every place where people look."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

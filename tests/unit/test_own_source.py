@@ -1,7 +1,5 @@
 """What a judge's own code is: what changes its digest, and by what its requests are recognized."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """When a call may be sent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory

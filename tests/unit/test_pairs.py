@@ -1,7 +1,5 @@
 """Tables that say which of two answers is better, and suites of pairs."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path

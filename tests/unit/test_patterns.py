@@ -1,7 +1,5 @@
 """Columns under other names: a pattern for each rubric, a pointer to a field, several joined."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

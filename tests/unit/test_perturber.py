@@ -1,7 +1,5 @@
 """Edits and cases that a pipeline makes of runs."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 from collections.abc import Mapping, Sequence

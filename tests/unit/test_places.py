@@ -1,7 +1,5 @@
 """New cassettes and results are made where every other session looks for them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

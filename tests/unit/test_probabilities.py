@@ -1,8 +1,6 @@
 """Judges whose verdicts are probabilities: the figures beside scikit-learn's, their intervals by
 simulation, and what `check` makes of a table of them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,8 +1,6 @@
 """What a probe derives differs from its base in what the variant says, and in nothing else; what
 models make of one is confirmed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

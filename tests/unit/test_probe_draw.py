@@ -1,7 +1,5 @@
 """Which cases probes have, and what they are called."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The figures of probes, their findings, and their rule of a gate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

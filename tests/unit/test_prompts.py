@@ -1,7 +1,5 @@
 """The prompts of the stages: where they are found, what they may use, and what ours say."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a session's figures come from, and what git knows of it."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The repeat number of a call, of which the first one is what was always recorded; and pruning."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page over HTTP: who is let in, how much is read, and that no transcript is markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

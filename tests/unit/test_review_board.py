@@ -1,8 +1,6 @@
 """The board: cases come in from one thread, decisions from others, and nothing is lost between
 them; and the desk between it and the engine: which cases wait, and what is said of each."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

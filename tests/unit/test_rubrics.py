@@ -1,7 +1,5 @@
 """Rubric files, and the scales of their answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Files that are one conversation: sessions of Claude Code and Codex, and items of OpenAI's
 Responses API."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether a judge was shown what decides is said right, or not at all."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random

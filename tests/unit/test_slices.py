@@ -1,7 +1,5 @@
 """Slices: figures by the values of a column or a field, the worst first, and what decides."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """What judge, verifier and summarizer are asked, and what is read of their answers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 """The figures on judges, against independent implementations; a tie of repeats counts as wrong, and
 is never left out of n; judges that look fine and judge nothing are named, sound ones are not."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

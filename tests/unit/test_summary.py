@@ -1,7 +1,5 @@
 """A session as one list of blocks, which every report renders."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """Templates are ours or the user's, values are hostile: nothing in one is read as a template."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,8 +1,6 @@
 """What `check` makes of the files in which other tools keep verdicts and labels, and of labels that
 stand for several cases: drawn by what a judge said, read, and in all figures."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json

@@ -1,8 +1,6 @@
 """Traces that an SDK of OpenTelemetry has written: each is a run with the messages that were sent,
 however an instrumentation records them; a file that is damaged is said."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from io import StringIO

@@ -1,8 +1,6 @@
 """What a project's own client or preprocessor raises: an outcome of its case, and never a session
 that hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

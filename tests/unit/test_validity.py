@@ -1,7 +1,5 @@
 """What `benchmarks/gate.py` simulates on columns is what a session decides, and its checks fail."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """How long an answer asks to wait, in the forms that providers write."""
 
-from __future__ import annotations
-
 import email.utils
 import json
 import time

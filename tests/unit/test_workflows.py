@@ -1,7 +1,5 @@
 """The GitHub workflows: what they run exists, and what they may do is as little as they need."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
