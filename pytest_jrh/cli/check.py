@@ -237,7 +237,8 @@ def meanings(options: argparse.Namespace) -> Json:
 def _meaning(text: str) -> tuple[str, str]:
     word, equals, value = text.rpartition("=")
     if not equals or not word.strip():
-        raise argparse.ArgumentTypeError(f"got {shown(text)}; must be WORD=VALUE, such as good=0")
+        message = f"got {shown(text)}; must be WORD=VALUE, such as good=satisfied"
+        raise argparse.ArgumentTypeError(message)
     return as_word(word), value.strip()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -41,7 +42,7 @@ from pytest_jrh.core.documents import (
     shown,
     whole_number,
 )
-from pytest_jrh.core.errors import InputError, Problem, first_problems
+from pytest_jrh.core.errors import InputError, Problem, collecting, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BARE, BINARY, Mode, numbered, paired
 from pytest_jrh.core.sections import InputFormat, JudgeStage
@@ -188,7 +189,8 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
             hint = "; ".join(source.notices())
             raise InputError(f"no case can be used. {unusable[0]}", str(log), hint=hint)
         about = [*source.notices()]
-        if unusable:
+        # Which answers are empty is said above.
+        if not all("answer is empty" in cause for cause in unusable):
             about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
         about.append(f"Its form: {source.form_name}.")
         # Labels of what is no run are refused before there is a suite that cannot run.
@@ -354,6 +356,8 @@ def start_suite(options: Namespace) -> int:
         label_count=labels and counted(len(labels), "label"),
         about=[*filter(None, about)],
         copies=listed(copies, _MOST_COPIES),
+        prompt_file=str(options.prompt or ""),
+        base_url=os.environ.get("OPENAI_BASE_URL", ""),
         gate=next(iter(gate)).partition("/")[0],
     )
     sys.stdout.write(visible(next_steps))
@@ -441,7 +445,12 @@ def _write(folder: Path, contents: Mapping[str, bytes | str]) -> None:
 _PARTS = {"request": "messages", "response": "answer", "context": "context", "case": "id"}
 """The options that name a column, each with its key of `suite.format`."""
 _IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
-_IN_BRACES = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
+_IN_BRACES = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
+_OTHERWISE = re.compile(r"(?:<<|\$\{?|%\(|\[)([A-Za-z_]\w*)(?:>>|\}|\)s|\])?")
+"""The placeholders of other templates, which are not read."""
+_ON_OFFER = r"""(?:[`'"*]+\w[\w -]*[`'"*]+|[A-Z][A-Z_-]+)"""
+_OFFER = re.compile(rf"{_ON_OFFER}(?:(?:,? or|,| ?/) ?{_ON_OFFER})+")
+"""Words in capitals or quotes of which one is to be chosen: GOOD, FAIR or BAD."""
 
 
 def refuse_missing(options: Namespace, table: Table | None) -> InputFormat:
@@ -519,39 +528,53 @@ def judge_prompt(options: Namespace, meanings: Fields, of_runs: Fields) -> tuple
     file = str(options.prompt)
     text = read_text(options.prompt, file)
     placeholder = _IN_TWO_BRACES if _IN_TWO_BRACES.search(text) else _IN_BRACES
+    if not placeholder.search(text):
+        placeholder = _OTHERWISE
+    is_read = placeholder is not _OTHERWISE
     names = {}
-    unknown = {}
+    places: dict[str, re.Match[str]] = {}
     for match in placeholder.finditer(text):
-        if match[1] in names:
-            continue
         names[match[1]] = _variable(match[1], options)
-        if not names[match[1]]:
+        places.setdefault(match[1], match)
+    named = ("request", "response", "context")
+    free = [part for part in named if getattr(options, part) and part not in names.values()]
+    unknown = [name for name, variable in names.items() if not variable]
+    if len(unknown) == len(free) == 1:
+        names[unknown[0]] = free[0]
+    problems = []
+    for name, match in places.items():
+        if is_read == bool(names[name]):
+            continue
+        message, hint = f"{match[0]} looks like a placeholder", f"write {{{{ {names[name]} }}}}"
+        if is_read:
             message = f"{match[0]} is no part of {of_runs['an']} {of_runs['one']}"
             choices = JUDGE.variables.difference(of_runs["hidden"].split())
-            hint = nearest_hint(match[1], choices) or f"write {of_runs['placeholders']}"
+            hint = nearest_hint(name, choices) or f"write {of_runs['placeholders']}"
             if options.of != "runs":
                 hint += "; one alone that is another part is said by its column: --request, "
                 hint += "--response or --context COL"
-            line = text.count("\n", 0, match.start()) + 1
-            unknown[match[1]] = Problem(message, file, line, hint=hint)
-    if not names:
+        line = text.count("\n", 0, match.start()) + 1
+        problems.append(Problem(message, file, line, hint=hint))
+    if not (is_read or problems):
         hint = f"write {of_runs['placeholders']} where they belong"
-        raise InputError(f"has no place for {of_runs['an']} {of_runs['one']}", file, hint=hint)
-    named = ("request", "response", "context")
-    free = [part for part in named if getattr(options, part) and part not in names.values()]
-    if len(unknown) == len(free) == 1:
-        names[unknown.popitem()[0]] = free[0]
-    if unknown:
-        raise InputError([*unknown.values()])
+        message = f"has no place for {of_runs['an']} {of_runs['one']}"
+        problems.append(Problem(message, file, hint=hint))
     text = placeholder.sub(lambda match: match[0].replace(match[1], names[match[1]]), text)
-    parse_prompt(text, file, stage=JUDGE.name, of=of_runs["prompts_of"])
+    with collecting(problems):
+        if not problems:
+            parse_prompt(text, file, stage=JUDGE.name, of=of_runs["prompts_of"])
+    of_verdict: Json = {}
+    with collecting(problems):
+        of_verdict = _verdict_values(text, options, meanings)
+    if problems:
+        raise InputError(problems)
     said = [f"{name} is {variable}" for name, variable in names.items()]
     about = [f"The prompt is {file}: {', '.join(said)}."]
     if "rubric" not in names.values():
         about.append("It names no rubric: it judges by its own words alone.")
     if options.of == "runs" and "transcript" not in names.values():
         about.append("Of a run it is shown the last answer alone; all of it is {{ transcript }}.")
-    return {"own_prompt": text, **_verdict_values(text, options, meanings)}, about
+    return {"own_prompt": text, **of_verdict}, about
 
 
 def _variable(name: str, options: Namespace) -> str:
@@ -561,6 +584,16 @@ def _variable(name: str, options: Namespace) -> str:
         if word == getattr(options, variable).rpartition("/")[2].casefold():
             return variable
     return known_name(name) or "".join({word} & JUDGE.variables)
+
+
+def _unexplained(text: str, known: Fields) -> Sequence[str]:
+    """The words without a meaning that the end of a prompt offers beside words that have one."""
+    *_, closing = text.strip().split("\n\n")
+    offers = _OFFER.findall(closing)
+    parts = re.split(r"\bor\b|[,/]", "".join(offers[-1:]))
+    words = [*filter(None, (part.strip(" `'\"*") for part in parts))]
+    strangers = [word for word in words if as_word(word) not in known]
+    return strangers if len(strangers) < len(words) else ()
 
 
 def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
@@ -597,15 +630,16 @@ def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
         if scale.orders:
             form = "Verdict: (A|B|C)"
         missing["where in an answer the verdict is"] = f"--verdict '{form}'"
+    for word in [] if pattern or scale.is_ordered else _unexplained(text, scores):
+        ways = f"--map {shlex.quote(word)}={' or ='.join(scale.words.values())}"
+        missing[f"what {shown(word)} at the end of the prompt means"] = ways
     if len({*scores.values()}) < len(scale.words):
         ways = "--map A=first --map B=second --map C=tie"
         if not scale.orders:
-            ways = f"--map {good}=0 --map {bad}=1"
+            ways = f"--map {good}={scale.words[0]} --map {bad}={scale.words[1]}"
         missing[f"which words of a verdict mean {' and '.join(scale.words.values())}"] = ways
     if missing:
         hint = f"say it: {' '.join(missing.values())}"
-        if scale is BINARY:
-            hint += f", where {good} is {scale.words[0]}"
         raise InputError(f"nothing says {', and '.join(missing)}", str(options.prompt), hint=hint)
     if not pattern:
         # The last line, alone or behind a name and a colon.

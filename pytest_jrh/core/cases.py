@@ -209,6 +209,7 @@ class Why:
     cause: str = ""
     advice: str = ""
     happened: str = ""
+    reason: str = ""
     places: tuple[str, ...] = ()
     difference: str = ""
     cassette: str = ""

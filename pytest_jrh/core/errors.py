@@ -116,7 +116,9 @@ class Unscored(JrhError):
     diff of a call that is not recorded from the nearest one in its `cassette`. `alike` is what came
     where other cases will meet the same: the kind of an answer that cannot be read, or of an error
     that no retry changes; `ends` that no call to the model can succeed after it. `alone` says that
-    of an answer about several rubrics one verdict is missing, and the others stand.
+    of an answer about several rubrics one verdict is missing, and the others stand. `reason` is
+    the cause in a few words, where other cases may have the same. `answer` is the last text that
+    could not be used.
     """
 
     outcome: UnscoredKind
@@ -133,6 +135,8 @@ class Unscored(JrhError):
     alike: str = ""
     ends: bool = False
     alone: bool = False
+    reason: str = ""
+    answer: str = ""
 
     def __str__(self) -> str:
         return f"{self.outcome} in stage {self.stage}: {self.cause} {self.advice}".rstrip()
@@ -148,6 +152,7 @@ class Unscored(JrhError):
             cause=self.cause,
             advice=self.advice,
             happened=self.happened,
+            reason=self.reason,
             places=self.places,
             difference=self.difference,
             cassette=self.cassette,

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, create_model
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
 from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript
-from pytest_jrh.core.documents import Fields, Json
+from pytest_jrh.core.documents import Fields, Json, shown
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
@@ -502,6 +502,10 @@ class PromptJudge(SuiteJudge):
         except Unscored as trouble:
             if trouble.outcome == "model_error" and images:
                 trouble.advice = f"{_NO_IMAGES} {trouble.advice}".strip()
+            verdicts = settings.section.score_map or case.scale.on_offer
+            *_, word = re.findall(r"\w+", trouble.answer) or ("",)
+            if settings.section.verdict and word.casefold() not in str(verdicts).casefold():
+                trouble.reason = f"the answer ends in {shown(word)}, which is no verdict word"
             raise
         return self.verdict(answer, case.rubric)
 

@@ -363,6 +363,7 @@ def make_complete(
                     "answers are in the cassette; --jrh-retry-unscored asks again.",
                     asked=tuple(fingerprints),
                     alike="invalid_response",
+                    answer=answer.text,
                 )
             conversation = (
                 *conversation,

@@ -148,7 +148,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]
     and that nobody confirmed, or not as the case is on the disk now; those that people labelled
     blind too are counted apart.
     """
-    made_results = [result for result in results if result.outcome in MADE]
+    made_results = [of for of in results if of.outcome in MADE or of.label is not None]
     # The judges of a panel look at the same cases, and probes have the labels of their bases.
     made_cases = by_made_case(result for result in made_results if not result.spec.derived)
     counts: Counter[str] = Counter()

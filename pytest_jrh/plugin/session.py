@@ -8,6 +8,7 @@ The commands that it prints find the same suites and files again, from the folde
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -267,6 +268,8 @@ class SuiteSession:
 
 
 _SECONDS_BETWEEN_LOOKS = 0.25
+_MINUTES_TO_OPEN = 2.0
+"""So long a page waits for somebody where no terminal says that somebody is there."""
 _WIDTH = 200
 INTERVAL = 30.0
 """Seconds between two lines about how far a session is."""
@@ -280,6 +283,7 @@ class Reviewing:
         self._on_page: frozenset[str] = frozenset()
         self._labels: LabelBoard | None = None
         self._server: ReviewServer | None = None
+        self._last_look = math.inf
 
     def open(self, specs: Sequence[CaseSpec]) -> None:
         """Serve the page where it is wanted for these cases, or say why there is none."""
@@ -316,7 +320,11 @@ class Reviewing:
             raise pytest.UsageError(f"--jrh-review: {error}") from None
         task = "review the cases" if self._labels is None else "label the cases blind"
         terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
-        terminal.write_line("jrh: the session goes on when you press Finish on the page")
+        text = "jrh: the session goes on when you press Finish on the page"
+        if not terminal.isatty:
+            self._last_look = time.monotonic() + 60 * _MINUTES_TO_OPEN
+            text += f", and ends where nobody opens it in {_MINUTES_TO_OPEN:g} minutes"
+        terminal.write_line(text)
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()
 
@@ -367,7 +375,7 @@ class Reviewing:
         """Wait for the page's end before the first item, so that people's time counts for none."""
         if self._server is None or self.desk is None:
             return
-        board = self.desk.page
+        board, opened = self.desk.page, self._server.opened
         try:
             while not board.finalized.wait(_SECONDS_BETWEEN_LOOKS):
                 progress = board.progress()
@@ -375,6 +383,8 @@ class Reviewing:
                     # No case could be made, so that there is nothing to look at.
                     return
                 self._session.say(board.line())
+                if time.monotonic() > self._last_look and not opened.is_set():
+                    raise pytest.UsageError("--jrh-review: nobody has opened the page")
         finally:
             # The time that the cases take shows in what follows.
             self._session.started = time.monotonic()

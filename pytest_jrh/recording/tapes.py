@@ -429,17 +429,23 @@ class Tape:
         # The recorded call of the same stage that has the most in common with the request.
         same_stage = [entry for entry in cassette.entries.values() if entry.stage == stage]
         entry = max(same_stage, key=likeness, default=None)
-        cause, changes = "The case has no recording.", ""
+        cause, changes, reason = "The case has no recording.", "", ""
         if entry is not None:
             changes = difference(entry, request, redact=self.recording.redactor.text)
             cause = f"The call is not in the cassette; the nearest recorded {stage} call differs."
+            if changes.startswith("repeat:"):
+                # As where its first answer could not be read before.
+                reason, changes = f"repeat {request.repeat} was never asked", ""
+                cause = "Its first one is recorded."
         elif cassette.entries:
             cause = f"The cassette has no {stage} call."
         asked_last = message_text(request.messages[-1])
         if asked_last.startswith(UNUSABLE):
             cause = f"{_UNUSABLE_NOW}: {asked_last.removeprefix(UNUSABLE).splitlines()[0]}"
             changes = ""
-        return self.missing(stage, cause, changes, why)
+        trouble = self.missing(stage, cause, changes, why)
+        trouble.reason = reason
+        return trouble
 
     def missing(self, stage: str, cause: str, changes: str = "", why: str = "") -> Unscored:
         """The outcome of what is not recorded; `changes` from the nearest recording to it."""

@@ -254,7 +254,7 @@ def _no_verdict_lines(why: Why) -> list[str]:
         return [why.detail]
     outcome = UNSCORED[why.kind]
     stage = STAGES[why.stage].title if why.stage in STAGES else f"the {why.stage}"
-    happened = why.happened or outcome.happened.format(stage=stage)
+    happened = why.happened or why.reason or outcome.happened.format(stage=stage)
     sentences = [f"No verdict ({why.kind}): {visible(happened)}."]
     sentences += map(_sentence, (why.cause, why.advice or outcome.advice))
     lines = [" ".join(filter(None, sentences))]

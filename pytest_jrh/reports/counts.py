@@ -212,6 +212,10 @@ def _counts(
             title = f"{of_class.word}, called {NO_SUCH}"
             tally = f"{title}: {passed_over.count or 0:,} of {passed_over.n:,}"
             shares[title] = Share(passed_over, _were_wrong(of_cases, was_none), tally)
+    if unscored := statistics.counts.unscored:
+        cases = statistics.counts.n + unscored
+        share = Estimate(unscored / cases, count=unscored, n=cases)
+        shares["no verdict"] = Share(share, tally=f"{share.fraction} without a verdict")
     return _Counts(name, about, shares, statistics.figures.get("bias"))
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -252,6 +253,10 @@ def _decide(
                 if change.is_reworded:
                     of_name = f" of judge {line.judge}" if line.judge else ""
                     subjects[line.judge] = f"the new prompt{of_name}"
+    no_verdict = ""
+    reasons = Counter(result.why.reason for result in run.results if result.why.reason)
+    for reason, number in reasons.most_common(1):
+        no_verdict = f"(in {number:,} {reason})"
     decision = decide(
         comparison,
         suite.gate,
@@ -260,6 +265,7 @@ def _decide(
             asked,
             subjects,
             run.left_out,
+            no_verdict=no_verdict,
             accepts=settings.baseline.update,
             wrong_labels=len(wrongly_labelled(run.results, run.grounds)),
             changed=accepted_by_change,

@@ -301,11 +301,11 @@ def _doubts(session: Session) -> Iterator[Block]:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
         decision = session.decisions.get(section.suite)
         reasons = () if decision is None else decision.reasons
+        total = section.total
         # Of a part of a suite nobody expects both classes, and the decision says it already.
-        is_left_out = session.is_part or any(
+        is_left_out = (session.is_part or total.counts.unscored) or any(
             (reason.kind, reason.judge) == ("useless", section.judge) for reason in reasons
         )
-        total = section.total
         for warning in figures.all_warnings(total, section.rubrics, with_total=not is_left_out):
             yield Sentence(f"{judge}{warning}", "warning")
         if places := places_of(total.judged):
@@ -406,15 +406,15 @@ def _next_steps(session: Session) -> Iterator[Line]:
     if session.is_table and not session.results:
         text = "--verdict COL holds a judge against them; --settled COL, or label --disagreements, "
         yield Line("next", f"{text}ends disputes")
-    worst = worst_verdicts(session)
-    if len(worst):
-        yield _correct(session, worst)
     if session.record_command:
         # Recorded answers cannot be used.
         unusable = int(session.verdicts.outcome.equals("invalid_response").sum())
         text = f"asks again ({counted(unusable, 'call')} or more); change the prompt, the map or "
         text += "the model first"
         yield Line("next", text, "warning", session.record_command)
+    worst = worst_verdicts(session)
+    if len(worst):
+        yield _correct(session, worst)
     for table in session.probes:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
         if table.is_finding or (session.word == "FAIL" and table.total.turned):
@@ -472,7 +472,8 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     # A part of a suite is not what a baseline is updated from.
     if regressed and not session.is_part:
         text += ", or --jrh-update-baseline"
-    return Line("next", text, command=session.command(["--lf", "--jrh-review"]))
+    command = session.command(["--lf", "--jrh-review"])
+    return Line("next", f"{'opens a page, and waits; ' * bool(command)}{text}", command=command)
 
 
 def _judge_to_fix(session: Session, judge: str) -> str:

@@ -65,10 +65,13 @@ class Page(Protocol):
 
 @dataclass(frozen=True)
 class ReviewServer:
-    """A page that is being served; `url` holds the token that lets a browser in."""
+    """A page that is being served; `url` holds the token that lets a browser in, and `opened` is
+    set once it has.
+    """
 
     url: str
     port: int
+    opened: threading.Event
     _server: uvicorn.Server
     _closed: threading.Event
     _thread: threading.Thread
@@ -117,9 +120,8 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     # wait for here.
     thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
     thread.start()
-    return ReviewServer(
-        f"http://{HOST}:{free_port}/?token={token}", free_port, server, closed, thread
-    )
+    url = f"http://{HOST}:{free_port}/?token={token}"
+    return ReviewServer(url, free_port, app.opened, server, closed, thread)
 
 
 MAX_BODY = 4 * 1024 * 1024
@@ -146,6 +148,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, token: str, port: int, policy: str) -> None:
         self._app = app
         self._token = token
+        self.opened = threading.Event()
         policy = f"{policy}; frame-ancestors 'none'"
         self._headers = {**_HEADERS, "content-security-policy": policy}
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
@@ -170,6 +173,7 @@ class Guard:
         ):
             # Not a redirect: after a click in another page, a browser would follow it without the
             # strict cookie.
+            self.opened.set()
             answer = HTMLResponse(_ENTRY)
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         elif not self._is_token(request.cookies.get(self._cookie, "")):

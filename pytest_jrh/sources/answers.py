@@ -121,6 +121,13 @@ class Answers(Source):
         if empty := self._empty.values():
             lines = listed(empty, 8)
             yield f"no case of {counted(len(empty), 'row')} with an empty answer: {lines}"
+        if context := self._places.get("context"):
+            bare = []
+            for line, value in zip(self._table.lines, self._table.at(context), strict=True):
+                if not as_text(value):
+                    bare.append(f"line {line}")
+            if bare:
+                yield f"{counted(len(bare), 'row')} with an empty context: {listed(bare, 8)}"
 
     @cached_property
     def _table(self) -> Table:

@@ -269,7 +269,7 @@ class Values:
             return f"say its score: {way}=SCORE; {missing}"
         if not self.scale.is_verdict:
             return f"say which class it is: {way}=CLASS; {missing}"
-        ways = [f"{way}={score} ({self.scale.words[score]})" for score in self.scale.scores]
+        ways = [f"{way}={meaning}" for meaning in self.scale.words.values()]
         hint = f"say what it means: {' or '.join(ways)}; {missing}"
         return f"{hint}; where answers are classes, name all: --classes A,B,..."
 

@@ -85,8 +85,8 @@ class Held:
     of. `left_out` are the ids of cases that a marker or another plugin has skipped. `common`
     compares what both sides have, and is never PASS.
     A session that `accepts` writes the baseline. `wrong_labels` are so many that people found
-    wrong. `no_verdict` says which cases of a table have none, `changed` what a change of the
-    baseline since the base branch accepts, `turning` how the meaning of a 1 is turned.
+    wrong. `no_verdict` says which cases have none, or why, `changed` what a change of the baseline
+    since the base branch accepts, `turning` how the meaning of a 1 is turned.
     """
 
     scope: Scope
@@ -302,6 +302,8 @@ def _missing(session: _Session) -> Iterator[Reason]:
         has = "has" if len(outcomes) == 1 else "have"
         why = session.held.no_verdict or f"({_numbers(outcomes)})"
         text = f"{counted(len(outcomes), 'case')} {has} no verdict {why}"
+        if session.held.noun("") == "prompt" and {*outcomes} == {"unrecorded"}:
+            text = f"the new prompt is not recorded: {text}"
         cases = tuple(sorted([*unscored.ids, *session.never_reported]))
         yield Reason("FAIL", "missing", text, "", cases)
     elif session.is_active and not len(session.judged):
@@ -347,9 +349,12 @@ def _limits(session: _Session) -> Iterator[Reason]:
 
 def _wrong(session: _Session) -> Iterator[Reason]:
     """What no baseline, limit or rule decides about fails where it is wrong."""
-    judged, comparison = session.judged, session.comparison
+    comparison = session.comparison
     if session.has_baseline and not len(comparison.everything):
         return
+    received = comparison.verdicts
+    # What has no verdict is a part of what may be wrong.
+    judged = received.where(received.has_verdict | received.unscored)
     is_decided = is_limited(judged, session.rules)
     if session.has_baseline:
         is_decided |= comparison.has_group(judged)
@@ -459,8 +464,10 @@ def opposite(judged: Verdicts, subject: str, turning: str) -> Iterator[Reason]:
 
 
 def _useless(session: _Session) -> Iterator[Reason]:
-    """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
-    if session.held.scope.deselected:
+    """Judges that are worth nothing, whatever the comparison says; of a part nothing is said, as
+    the others may turn it.
+    """
+    if session.held.scope.deselected or session.comparison.verdicts.unscored.any():
         return
     for judge, of_judge in session.counting.grouped("judge").items():
         known, pairs = of_judge.paired
@@ -568,7 +575,11 @@ def _wrong_text(judged: Verdicts) -> str:
         cases = judged.where(judged.case_class.equals(of_class) & ~judged.derived)
         if number := len(cases.wrong_ids):
             text, answers = of_class.wrong(number, len(cases)), called(cases.where(cases.wrong))
-            parts.append(mistakes_text(of_class, len(cases), answers, text))
+            text = mistakes_text(of_class, len(cases), answers, text)
+            if missing := int(cases.unscored.sum()):
+                # A share would be one of what is known.
+                text = f"{text.partition(' (')[0]} ({missing:,} without a verdict)"
+            parts.append(text)
     derived = judged.where(judged.derived)
     if number := len(derived.wrong_ids):
         parts.append(f"is turned by probes in {out_of(number, len(derived), 'verdict')}")

@@ -287,3 +287,24 @@ def test_a_case_without_a_recording_names_the_file_and_unused_ones_go(folder: Pa
     assert refused.code == 1
     assert "Restore the file from version control" in refused.stdout
     assert "Traceback" not in refused.stdout + refused.stderr
+
+
+def test_a_word_that_is_no_verdict_is_named_and_may_become_one(tmp_path: Path) -> None:
+    def config(words: str) -> None:
+        labels = CONFIG.replace(", perturbation, positives", "")
+        score_map = ", ".join(f"{word}: {int(word != 'kind')}" for word in words.split("|"))
+        judge = f"prompt_path: judge.md, verdict: '\\b({words})$', score_map: {{{score_map}}}"
+        write(tmp_path, f"{labels}judge: {{model: openai/judge, repeats: 3, {judge}}}\n")
+
+    write_files(tmp_path, {"judge.md": "{{ request }} {{ response }} End with kind or unkind."})
+    config("kind|not kind")
+    with ModelServer(lambda request: "unkind" if "return" in request.text else "kind") as server:
+        done = session(tmp_path, server, "--jrh-record-mode=once")
+        reason = '(in 1 the answer ends in "unkind", which is no verdict word)'
+        assert reason in " ".join(done.stdout.split())
+        # What has no verdict could turn that.
+        assert "always says" not in done.stdout, done.stdout
+        assert "labels      3 of column" in done.stdout, done.stdout
+        config("kind|unkind")
+        done = session(tmp_path, server)
+        assert "FAIL  1 case has no verdict (in 1 repeat 2 was never asked)" in done.stdout

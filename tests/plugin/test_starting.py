@@ -458,6 +458,13 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
             "which words of a verdict mean violated and satisfied",
         ),
         (["--scale=1-5"], "{{ output }} Answer in JSON.", "say it: --verdict"),
+        (
+            [],
+            "Of\n<<output>>: FINE or BAD",
+            "own.md:2: <<output>> looks like a placeholder\n    w",
+        ),
+        ([], "$input ${output}", "own.md:1: ${output} looks like a placeholder\n    write {{ resp"),
+        ([], "{{ output }} PASS, FAIL or NONE", "--map NONE=violated or =satisfied"),
     ],
 )
 def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(

@@ -162,7 +162,7 @@ def test_an_unknown_word_is_named_with_its_line_and_the_option() -> None:
     with pytest.raises(InputError) as caught:
         check_table(path)
     assert 'verdicts.csv:2: label: got "fine"; must be 0, 1' in str(caught.value)
-    assert "--map fine=0 (satisfied) or --map fine=1 (violated)" in str(caught.value)
+    assert "--map fine=violated or --map fine=satisfied" in str(caught.value)
     assert "where answers are classes, name all: --classes A,B,..." in str(caught.value)
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
@@ -213,8 +213,8 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
         ("85%", None, "give each its own row"),
         ("excellent", (1, 5), "say its score: --map excellent=SCORE"),
         ("nan", None, "--map nan= counts it as missing"),
-        ("-safe", None, "--map=-safe=0 (satisfied) or --map=-safe=1 (violated)"),
-        ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=0"),
+        ("-safe", None, "--map=-safe=violated or --map=-safe=satisfied"),
+        ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=violated"),
         ("word " * 20, None, "it is no word: name another column, --label COL"),
     ],
 )
@@ -607,7 +607,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
-    (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=0 (sa"),
+    (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=violated"),
     (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave it out"),
     (HEAD + "a,1,1\n", "--threshold=1.5", "must be a number from 0"),
     (HEAD + "a,1,1\n", "--within=1", "no meaning without --scale"),

@@ -157,6 +157,12 @@ PROBES = {"probes": {LAYOUT: {"max_rate": 0.05}}}
 FAIL = [
     Row("1 case has no verdict (1 model_error)", ONE_FAILED, GOOD, rules={"min_recall": 0.5}),
     Row("1 case has no verdict (1 never reported)", GOOD[1:], held={"scope": scope_of(GOOD)}),
+    Row(
+        "21 cases have no verdict (in 19 it ends in X)",
+        [*(result_with(one, label=1) for one in cases("!" * 21 + "xxx")), *cases("", "." * 21)],
+        held={"no_verdict": "(in 19 it ends in X)"},
+        beside="the judge misses 3 of 24 violations (21 without a verdict)",
+    ),
     Row("nothing was judged (4 no_case)", cases("--", "--"), rules={"min_recall": 0.5}),
     Row("nothing could be compared with the baseline: it has no case of this suite", GOOD, []),
     Row(
