@@ -589,9 +589,8 @@ def _variable(name: str, options: Namespace) -> str:
 def _unexplained(text: str, known: Fields) -> Sequence[str]:
     """The words without a meaning that the end of a prompt offers beside words that have one."""
     *_, closing = text.strip().split("\n\n")
-    offers = _OFFER.findall(closing)
-    parts = re.split(r"\bor\b|[,/]", "".join(offers[-1:]))
-    words = [*filter(None, (part.strip(" `'\"*") for part in parts))]
+    offered = re.findall(_ON_OFFER, "".join(_OFFER.findall(closing)[-1:]))
+    words = [word.strip("`'\"*") for word in offered]
     strangers = [word for word in words if as_word(word) not in known]
     return strangers if len(strangers) < len(words) else ()
 

@@ -473,7 +473,9 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     if regressed and not session.is_part:
         text += ", or --jrh-update-baseline"
     command = session.command(["--lf", "--jrh-review"])
-    return Line("next", f"{'opens a page, and waits; ' * bool(command)}{text}", command=command)
+    if command:
+        text = f"opens a page, and waits; {text}"
+    return Line("next", text, command=command)
 
 
 def _judge_to_fix(session: Session, judge: str) -> str:

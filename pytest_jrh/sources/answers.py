@@ -122,11 +122,8 @@ class Answers(Source):
             lines = listed(empty, 8)
             yield f"no case of {counted(len(empty), 'row')} with an empty answer: {lines}"
         if context := self._places.get("context"):
-            bare = []
-            for line, value in zip(self._table.lines, self._table.at(context), strict=True):
-                if not as_text(value):
-                    bare.append(f"line {line}")
-            if bare:
+            cells = zip(self._table.lines, self._table.at(context), strict=True)
+            if bare := [f"line {line}" for line, value in cells if not as_text(value)]:
                 yield f"{counted(len(bare), 'row')} with an empty context: {listed(bare, 8)}"
 
     @cached_property

@@ -146,7 +146,7 @@ def test_a_suite_that_asks_gets_the_page_on_a_terminal_and_ctrl_c_ends_it(tmp_pa
 
 def test_nobody_is_waited_for_without_a_terminal(recorded: Recorded) -> None:
     folder = recorded.tiny.folder
-    conftest = "from pytest_jrh.plugin import session\nsession._MINUTES_TO_OPEN = 0\n"
+    conftest = "from pytest_jrh.plugin import session\nsession._SECONDS_TO_OPEN = 0\n"
     (folder / "conftest.py").write_text(conftest, encoding="utf-8")
     done = run_pytest(folder, recorded.tiny.option, "--jrh-review")
     assert done.code == pytest.ExitCode.USAGE_ERROR
