@@ -322,7 +322,8 @@ def read_text(
             size = path.stat().st_size
             if size > limit:
                 raise InputError(f"has {size:,} bytes; at most {limit:,} are read", file)
-            return _text_of(path.read_bytes(), file, as_it_is=as_it_is)
+            text = _text_of(path.read_bytes(), file)
+            return text if as_it_is else text.replace("\r\n", "\n")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {printable(reason)}", file) from None
@@ -339,13 +340,13 @@ def read_text(
     raise InputError("no such file", file, hint=how or nearest_hint(wrong.name, names, noun))
 
 
-def _text_of(raw: bytes, file: str, *, as_it_is: bool) -> str:
+def _text_of(raw: bytes, file: str) -> str:
     if problem := other_kind(raw, file):
         raise InputError(problem)
     is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding, name = ("utf-16", "UTF-16") if is_utf_16 else ("utf-8-sig", "UTF-8")
     try:
-        text = raw.decode(encoding)
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
         line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
         raise InputError(
@@ -354,9 +355,6 @@ def _text_of(raw: bytes, file: str, *, as_it_is: bool) -> str:
             line,
             hint=_ENCODING,
         ) from None
-    if as_it_is:
-        return text
-    return text.replace("\r\n", "\n")
 
 
 _UNPACK = "unpack it, and name the file that is in it"

@@ -12,7 +12,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -381,7 +380,11 @@ def neutralize(text: str, tags: Collection[str]) -> str:
     Opening and closing tags, with attributes, spaces or in any case; everything else stays as it
     is. Doing it twice changes nothing more.
     """
-    return _tag_pattern(frozenset(tags)).sub("&lt;", text) if tags else text
+    if not tags:
+        return text
+    names = "|".join(re.escape(tag) for tag in sorted(tags))
+    pattern = f"<(?={_TAG_FILLER}(?:{names})(?![\\w.:-]))"
+    return re.sub(pattern, "&lt;", text, flags=re.IGNORECASE)
 
 
 def storable(value: _Value) -> tuple[_Value, int]:
@@ -544,7 +547,8 @@ def block_text(block: _Block) -> str:
         if head.startswith("data:"):
             name = re.split("[;,]", head[len("data:") :])[0]
         elif not head.startswith("attachment://") and len(source) <= _LONGEST_NAME:
-            name = _file_name(source)
+            with contextlib.suppress(ValueError):
+                name = urlsplit(source).path.rsplit("/", 1)[-1]
     name = name or str(block.get("mime_type") or block.get("format") or "")
     is_short = name and len(name) <= _LONGEST_NAME
     lines = [_inline(f"[{kind}: {name}]" if is_short else f"[{kind}]")]
@@ -579,14 +583,6 @@ def call_text(call: Mapping[str, Any]) -> str:
     return arguments + unparsed
 
 
-def _file_name(source: str) -> str:
-    try:
-        path = urlsplit(source).path
-    except ValueError:
-        return ""
-    return path.rsplit("/", 1)[-1]
-
-
 def indented(text: str) -> Iterator[str]:
     """The lines of a text, each behind two spaces."""
     return (_INDENT + line for line in text.splitlines())
@@ -594,9 +590,3 @@ def indented(text: str) -> Iterator[str]:
 
 def _inline(text: str) -> str:
     return " ".join(text.splitlines())
-
-
-@lru_cache(maxsize=32)
-def _tag_pattern(tags: frozenset[str]) -> re.Pattern[str]:
-    names = "|".join(re.escape(tag) for tag in sorted(tags))
-    return re.compile(f"<(?={_TAG_FILLER}(?:{names})(?![\\w.:-]))", re.IGNORECASE)

@@ -359,7 +359,8 @@ class Tape:
             self.asked.add(request.stage.stage)
             try:
                 request = replace(request, case=self.case, attempts=attempts, needs=self.needs())
-                answer = self.scrubbed(await live(request))
+                # As a replay will give it, so that a secret in it makes no difference later.
+                answer: Answer = self.recording.redactor.value(storable(await live(request))[0])
             except Unscored as trouble:
                 if trouble.keyless:
                     # As on a fork: whoever has a key is to record it, which the command of this
@@ -388,11 +389,6 @@ class Tape:
     def room(self, answers: int) -> contextlib.AbstractContextManager[None]:
         """Keep room for the answer to a request of so many bytes; raises `OSError` without any."""
         return room_for(answers, len(self._cassette.dump()), self._locks)
-
-    def scrubbed(self, answer: Answer) -> Answer:
-        """The answer as a replay will give it, so that a secret in it makes no difference later."""
-        clean: Answer = self.recording.redactor.value(storable(answer)[0])
-        return clean
 
     async def lock(self, stage: str) -> None:
         """Keep all others from recording into the cassette, and read what they have recorded."""

@@ -238,7 +238,8 @@ def apart(compared: Verdicts) -> Verdicts:
     rows = [np.flatnonzero(has_levels), np.flatnonzero(has_both)]
     twice = compared.where(np.concatenate(rows))
     is_second = np.repeat([0, 1], [len(part) for part in rows])
-    kinds = twice.kinds("scale", "label", "score", "before", "answers")
+    names = "scale", "label", "score", "before", "answers"
+    kinds = twice.kinds(*names)
     codes, first = distinct(kinds.codes, is_second)
     columns: list[tuple[Any, ...]] = []
     for number in first:
@@ -251,15 +252,10 @@ def apart(compared: Verdicts) -> Verdicts:
             scale = replace(scale, classes=scale.classes[:1])
             before, answers = _levels(before), _levels(answers)
         columns.append((scale, label, score, before, answers))
-    scales, labels, scores, before, answers = zip(*columns, strict=True)
-    return replace(
-        twice,
-        scale=Coded(scales, codes),
-        label=Coded(labels, codes),
-        score=Coded(scores, codes),
-        before=Coded(before, codes),
-        answers=Coded(answers, codes),
-    )
+    changed: dict[str, Any] = {}
+    for name, values in zip(names, zip(*columns, strict=True), strict=True):
+        changed[name] = Coded(values, codes)
+    return replace(twice, **changed)
 
 
 def _offers_none(scale: Scale) -> bool:

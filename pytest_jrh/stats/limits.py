@@ -89,12 +89,11 @@ def _bounds(rules: GateRules, verdicts: Verdicts) -> Iterator[_Bound]:
         elif limit is not None:
             words: dict[str, None] = {}
             for scale in scales:
-                if scale.has_classes:
+                if scale.has_classes and rule == "min_recall":
                     words |= dict.fromkeys(of.word for of in scale.classes)
-            is_of_each = rule == "min_recall" and words
-            if not is_of_each or not all(scale.has_classes for scale in scales):
+            if not words or not all(scale.has_classes for scale in scales):
                 yield _Bound(rule, "", limit)
-            for word in words if is_of_each else ():
+            for word in words:
                 yield _Bound(rule, word, limit)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core import frozen
@@ -113,11 +112,11 @@ class SetChange:
     won: tuple[str, ...]
     right_before: int
     bound: float
+    answers: Mapping[str, int]
     allowed: float = 0.0
     asked: Asked = Asked()
     finding: Finding = NO_FINDING
     gain: float = 1.0
-    answers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:

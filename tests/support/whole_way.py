@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.engine.case import Calls
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
 from pytest_jrh.llm.client import Sending, _first_try, answer_of, arguments
@@ -28,8 +29,7 @@ UNKEPT: dict[str, Any] = {"admit": lambda: None, "changed": bool, "room": contex
 @contextlib.contextmanager
 def played_the_whole_way() -> Iterator[list[str]]:
     """Play every recorded call of the sessions in the block, too; yields what the client reads in
-    another way than it is recorded. Calls without an exchange, such as those of a project's own
-    client, are left alone."""
+    another way than it is recorded. Calls without an exchange are left alone."""
     differences: list[str] = []
     recorders: list[HttpRecorder] = []
 
@@ -48,8 +48,8 @@ def played_the_whole_way() -> Iterator[list[str]]:
                 played = await _played(recorder(redactor), redactor, request, entry)
                 if isinstance(played, Answer):
                     # Old recordings do not say how the schema was sent.
-                    played = replace(self.scrubbed(played), schema_sent=answer.schema_sent)
-                if played != answer:
+                    played = replace(storable(played)[0], schema_sent=answer.schema_sent)
+                if redactor.value(played) != answer:
                     differences.append(f"{self.path}: {played!r} in place of {answer!r}")
             return answer
 
