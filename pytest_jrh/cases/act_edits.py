@@ -537,7 +537,7 @@ def _arguments(draft: CallResponse, tool: Tool, turn: int) -> Json:
         raise _broken(f"[{turn}] the new arguments of {tool.name} are no JSON object")
     if mistake := tool.arguments.mistake(arguments, "its arguments"):
         raise _broken(f"[{turn}] the new call of {tool.name}: {mistake}")
-    plain: Json = storable(arguments)[0]
+    plain = storable(arguments)[0]
     return plain
 
 

@@ -186,7 +186,7 @@ def shape_of(value: object, depth: int = 0) -> Shape:
     if depth > _DEEPEST:
         return Shape()
     keys = {}
-    items: Shape | None = None
+    items = None
     if isinstance(value, dict):
         keys = {str(key): shape_of(item, depth + 1) for key, item in value.items()}
     elif isinstance(value, list) and value:
@@ -232,7 +232,7 @@ def tools_of(messages: Messages, before: Mapping[str, Tool] = {}) -> dict[str, T
         for position in act.results:
             result = messages[position]
             if isinstance(result.get("error"), dict):
-                error = result if error is None else error
+                error = error or result
                 continue
             text = message_text(result)
             shape += shape_of(result_value(text))

@@ -99,7 +99,7 @@ async def generate_single_edit(
     message = messages[step.message_index]
     guidance = goal.guidance(rubric)
     edited = [f"[{edit.message_index}] now reads:\n{edit.edited_content}" for edit in earlier]
-    values: dict[str, object] = {
+    values = {
         "plan_thesis": plan.thesis,
         "goal": step.goal,
         "rationale": step.rationale,

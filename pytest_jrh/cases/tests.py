@@ -142,10 +142,10 @@ class Kinds(dict[str, Kind]):
         return Kind(name, name, name, probe.marker, "base", tuple(probe.calls))
 
 
-KINDS: dict[str, Kind] = Kinds((kind.name, kind) for kind in (PERTURBATION, POSITIVES, LABELS))
+KINDS = Kinds((kind.name, kind) for kind in (PERTURBATION, POSITIVES, LABELS))
 for _name in PROBES:
     KINDS[_name] = KINDS[_name]
 BY_KEY: Mapping[str, Kind] = {kind.key: kind for kind in KINDS.values()}
 """The kinds by what our configs call them."""
-BASES: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if not kind.derived)
+BASES = tuple(name for name, kind in KINDS.items() if not kind.derived)
 """The names of the tests that are no probes."""

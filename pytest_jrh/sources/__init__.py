@@ -66,7 +66,7 @@ INSPECT = Form(
     recognizes=lambda head: head.path.suffix.lower() == ".eval" or head.is_inspect_log,
     source=EvalLog,
 )
-FORMS: list[Form] = [
+FORMS = [
     CLAUDE_CODE,
     CODEX,
     TRACES,
@@ -123,7 +123,7 @@ def open_sources(
     """
     files, notices = find_files(paths)
     sources = []
-    traces: Traces | None = None
+    traces = None
     for file in files:
         source = open_source(file, input_format=input_format, of=of)
         if isinstance(source, Traces):
@@ -278,7 +278,7 @@ class Joined(Source):
     """
 
     def __init__(self, sources: Sequence[Source], notices: Sequence[str]) -> None:
-        self._sources = tuple(sources)
+        self._sources = sources
         self._files = [source.path for source in sources]
         self._lock = threading.RLock()
         # Those that may have an open file; the one that was used last is the last.
@@ -367,7 +367,7 @@ class Joined(Source):
         """What was found in all files so far."""
         notices = dict(self._notices)
         for source in self._sources:
-            notices.update(dict.fromkeys(source.notices()))
+            notices |= dict.fromkeys(source.notices())
         return tuple(notices)
 
     def close(self) -> None:
@@ -385,7 +385,7 @@ class Joined(Source):
                 for run in source.summaries():
                     summaries[number, *run.key] = run
                 for key, thread in source.threads().items():
-                    threads[(number, *key)] = thread
+                    threads[number, *key] = thread
             except InputError as error:
                 problem = None
                 if not isinstance(source, Answers):
@@ -482,7 +482,7 @@ class Joined(Source):
         ids = {}
         for run_id, epochs in shared.items():
             taken: set[int] = set()
-            holders: dict[str, list[int]] = {run_id: sorted(epochs)}
+            holders = {run_id: sorted(epochs)}
             for number in filter(epochs.__contains__, order):
                 ids[number, run_id] = run_id
                 if taken & epochs[number]:
@@ -585,12 +585,12 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
 def _inside(folder: Path) -> Iterator[Path]:
     """The files and trials below a folder, in order; raises `OSError` as it comes."""
     shown = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    folders = [path for path in shown if path.is_dir() and not path.is_symlink()]
+    folders = {path for path in shown if path.is_dir() and not path.is_symlink()}
     trials = {path for path in folders if form_of(path) is TRIAL}
     for path in shown:
         if path in trials:
             yield path
-        elif path.is_dir() and not path.is_symlink():
+        elif path in folders:
             yield from _inside(path)
         # A link that leads nowhere is a log that is missing.
         elif path.is_file() or not path.exists():

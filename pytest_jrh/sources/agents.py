@@ -18,6 +18,7 @@ from pytest_jrh.sources.chat import (
     TEXTS,
     block_of,
     fields_of,
+    first_in,
     json_text,
     listed_parts,
     parts_of,
@@ -165,8 +166,7 @@ def _message(item: Json) -> Json:
 
 def _id_of(item: Json) -> str | None:
     """The id of a call, of itself or of its result."""
-    ids = fields_of(item, ("call_id", "approval_request_id", "id"))
-    return json_text(next(iter(ids.values()), None)) or None
+    return json_text(first_in(item, ("call_id", "approval_request_id", "id"))) or None
 
 
 def _call(item: Json) -> Json:
@@ -389,11 +389,9 @@ def codex(lines: Sequence[Json]) -> Conversation:
         messages=turns_of(items),
         id=texts_in(head, ("id",)).get("id"),
         system=at(head, "/base_instructions/text"),
-        metadata={
-            **texts_in(head, _CODEX_METADATA),
-            **texts_in(head.get("git"), ("branch",)),
-            **metadata,
-        },
+        metadata=texts_in(head, _CODEX_METADATA)
+        | texts_in(head.get("git"), ("branch",))
+        | metadata,
         notices=notices,
     )
 

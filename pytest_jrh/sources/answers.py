@@ -43,7 +43,7 @@ from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Form, RunFields, Source, as_pointer, at, changed_note
 from pytest_jrh.sources.tables import read_table, rows_of
 
-PARTS: Mapping[str, str] = {
+PARTS = {
     "messages": PART_NAMES["request"],
     "answer": PART_NAMES["response"],
     "context": PART_NAMES["context"],
@@ -207,7 +207,7 @@ class Answers(Source):
                 answer = self._part(row, part)
                 if not (is_chat([answer]) or _text(answer).strip()):
                     self._empty.setdefault(key, f"line {line}")
-        self._notices.update(dict.fromkeys(self._about(equal)))
+        self._notices |= dict.fromkeys(self._about(equal))
         return rows
 
     def _metadata(self, row: Json) -> Json:

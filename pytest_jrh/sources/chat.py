@@ -227,8 +227,8 @@ def _media(kind: str, part: Json) -> Json | None:
 
 def _file(file: Json, kind: str = "") -> Json:
     """A file; where its kind is not known, its type of media says it."""
-    url = json_text(next(iter(fields_of(file, _PLACES_OF_DATA).values()), None))
-    media_type = json_text(next(filter(None, map(file.get, _MEDIA_TYPES)), None))
+    url = json_text(first_in(file, _PLACES_OF_DATA))
+    media_type = json_text(first_in(file, _MEDIA_TYPES))
     if media_type and "data" in file and not url.startswith(("data:", "http:", "https:")):
         url = f"data:{media_type};base64,{url}"
     if not kind:
@@ -239,6 +239,11 @@ def _file(file: Json, kind: str = "") -> Json:
 def fields_of(item: Json, keys: Iterable[str]) -> Json:
     """What an item has under these keys."""
     return {key: item[key] for key in keys if item.get(key) is not None}
+
+
+def first_in(item: Json, keys: Iterable[str]) -> Any:
+    """The first of these keys' values that says something; None where none does."""
+    return next(filter(None, map(item.get, keys)), None)
 
 
 def json_text(value: Any) -> str:

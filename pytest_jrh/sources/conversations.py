@@ -83,7 +83,7 @@ class _Reader:
         self.notices: dict[str, None] = {}
         self._value = value
         self._pointers = pointers
-        self.items: list[Item] | None = None
+        self.items = None
         # A request with its answer, as proxies of the APIs log them.
         self.is_logged = False
         if pointers.messages is None:
@@ -415,7 +415,7 @@ def guessed_format(path: Path, form: Form) -> InputFormat | None:
     InputError and DamagedError for a file that cannot be read.
     """
     rows: list[dict[str, int | str]] = []
-    messages: str | None = None
+    messages = None
     for value in Conversations(path, form).values():
         fields = mapping(value)
         if not rows:
@@ -452,7 +452,7 @@ def _names(
     tasks = [key for key in keys if _ID.fullmatch(key.lower())]
     trials = [key for key in keys if _TRIAL.fullmatch(key.lower())]
     shared = [task for task in tasks if 1 < _count(rows, task) < len(rows)]
-    choices: list[tuple[str, ...]] = [*zip(tasks, strict=True), *product(tasks, trials)]
+    choices = [*zip(tasks, strict=True), *product(tasks, trials)]
     for names in choices:
         if _count(rows, *names) == len(rows):
             # Of a task and its trial it is the task.

@@ -205,7 +205,7 @@ class EvalLog(Source):
             self._header = json.loads(data)
         except (ValueError, RecursionError, MemoryError) as error:
             raise DamagedError(f"truncated or damaged JSON: {error}", _HINT) from None
-        return self._header.get("samples") or []
+        return self._header.get("samples")
 
     def _json(self, archive: zipfile.ZipFile, name: str) -> Any:
         try:

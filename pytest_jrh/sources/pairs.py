@@ -47,7 +47,7 @@ def orders_of(table: Table, column: str) -> Orders:
     Raises `InputError` where these are not two.
     """
     texts = table.texts(column)
-    cases: list[str] = []
+    cases = []
     words = [*map(as_word, texts)]
     if len({*words}) > len(PLACES):
         parts = [_END.split(text) for text in texts]
@@ -113,7 +113,7 @@ def systems_of(table: Table, orders: Orders | None) -> Sequence[tuple[str, ...]]
     where no columns name them.
     """
     names = system_fields(table.columns)
-    systems: list[tuple[str, ...]] = []
+    systems = []
     for row, of_row in enumerate(table.cells(*names) if names else ()):
         is_turned = orders is not None and orders.swapped[row]
         systems.append(of_row[::-1] if is_turned else of_row)

@@ -305,7 +305,7 @@ def clusters_by(
     number or boolean.
     """
     pointer = as_pointer(cluster_key)
-    clusters: dict[RunKey, str | None] = {}
+    clusters = {}
     names: dict[str, None] = {}
     for key, metadata in runs:
         value = at(metadata, pointer)
@@ -410,7 +410,7 @@ class Head:
         """The first objects of JSON lines, or the first one of a JSON list, that are no
         conversations.
         """
-        values: list[Json] = []
+        values = []
         with contextlib.suppress(DamagedError, OSError), self.path.open("rb") as file:
             for data in islice(self._items(file), _LOOKED_AT):
                 value = parsed(data)

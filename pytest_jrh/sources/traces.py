@@ -20,7 +20,7 @@ from pytest_jrh.core.documents import DamagedError, Json, inside, listed, parsed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import media_in, message_text
-from pytest_jrh.sources.chat import fields_of, json_text, read_message, read_messages
+from pytest_jrh.sources.chat import fields_of, first_in, json_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form
 from pytest_jrh.sources.transcripts import (
     Item,
@@ -116,7 +116,7 @@ class _Span:
 
     def first(self, names: Iterable[str]) -> Any:
         """The first of these attributes that says something."""
-        return next(filter(None, map(self.fields.get, names)), None)
+        return first_in(self.fields, names)
 
 
 def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) -> list[Json]:
@@ -128,7 +128,7 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
     _set_scopes(spans)
     in_time = sorted(spans.values(), key=lambda span: (span.start, -span.end))
     tools = []
-    calls: list[_Span] = []
+    calls = []
     for span in in_time:
         if span.kind in _TOOL:
             if not span.is_below:
@@ -152,7 +152,7 @@ def conversations_of(trace_id: str, records: Sequence[Json], left_out: LeftOut) 
         whole = _Span(trace_id)
         # Of several spans that say something the first counts.
         for span in reversed(in_time if is_alone else group):
-            whole.fields.update(span.fields)
+            whole.fields |= span.fields
         run_id, cluster = trace_id, whole.first(_CONVERSATION)
         if not is_alone:
             run_id, cluster = f"{trace_id}-{group[0].id}", group[0].scope[0] or trace_id

@@ -40,7 +40,7 @@ from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
-from pytest_jrh.sources.chat import fields_of, read_message, read_messages
+from pytest_jrh.sources.chat import fields_of, first_in, read_message, read_messages
 from pytest_jrh.sources.source import (
     BOM,
     Conversation,
@@ -172,7 +172,7 @@ class Transcripts(Source):
                 # Where that fails, its cases will say what is wrong with a message.
                 with contextlib.suppress(DamagedError), inside():
                     self._threads[key] = _thread(conversation)
-                self._notices.update(dict.fromkeys(conversation.notices))
+                self._notices |= dict.fromkeys(conversation.notices)
             except DamagedError as error:
                 problems.append(self._problem(item, data, error))
             if len(problems) == MOST_PROBLEMS:
@@ -513,7 +513,7 @@ def _turns_of(step: Json) -> Iterator[Json]:
         if content is None:
             lines = []
             for reference in result.get("subagent_trajectory_ref") or ():
-                name = next(filter(None, map(reference.get, _NAMES)), "unnamed")
+                name = first_in(reference, _NAMES) or "unnamed"
                 lines.append(f"[subagent: {name}]")
             content = "\n".join(lines)
         yield {

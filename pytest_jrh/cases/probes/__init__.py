@@ -125,7 +125,7 @@ class Probes(dict[str, Probe]):
         return replace(OTHER_NAMES.get(name, BY_TEXT), name=name)
 
 
-PROBES: dict[str, Probe] = Probes(
+PROBES = Probes(
     (probe.name, probe)
     for probe in (
         FORMAT_INVARIANCE,

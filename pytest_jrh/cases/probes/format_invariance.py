@@ -30,7 +30,7 @@ from pytest_jrh.core.transcript import structured
 
 # How `json.dumps` writes JSON.
 ONE_LINE: Json = {}
-INDENTED: Json = {"indent": 4}
+INDENTED = {"indent": 4}
 _LAYOUTS = (ONE_LINE, {"separators": (",", ":")}, {"indent": 2}, INDENTED)
 # What no transcript has in it stands around a number, which is kept as it is written.
 _MARK = uuid4().hex
@@ -173,12 +173,12 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     try:
         messages = tuple(map(change(base.messages, random), base.messages))
         # Other than equality of dictionaries, this sees the order of keys.
-        same = list(map(repr, messages)) == list(map(repr, base.messages))
+        is_same = repr(messages) == repr(base.messages)
     except RecursionError:
         raise NoVerdictCase(
             "probe_not_applicable", "the arguments of a call are nested too deeply to be changed"
         ) from None
-    if same:
+    if is_same:
         raise NoVerdictCase("probe_not_applicable", unchanged)
     return Derived(messages)
 

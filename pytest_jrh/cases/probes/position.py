@@ -20,17 +20,17 @@ LONGEST = 400_000
 
 def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     position, factor = variant.data
-    length = len(render_transcript(base.messages))
+    messages = base.messages
+    length = len(render_transcript(messages))
     if length * factor > LONGEST:
         raise NoVerdictCase(
             "probe_not_applicable", f"it would have more than {LONGEST:,} characters"
         )
-    start, end = _around_decision(base.messages, base.decisive)
-    exchanges = _neutral(base.messages, length * (factor - 1), random)
+    start, end = _around_decision(messages, base.decisive)
+    exchanges = _neutral(messages, length * (factor - 1), random)
     half = {"before": len(exchanges), "after": 0}.get(position, (len(exchanges) + 1) // 2)
-    before = list(chain.from_iterable(exchanges[:half]))
-    after = list(chain.from_iterable(exchanges[half:]))
-    messages = base.messages
+    before = chain.from_iterable(exchanges[:half])
+    after = chain.from_iterable(exchanges[half:])
     return Derived((*messages[:start], *before, *messages[start:end], *after, *messages[end:]))
 
 

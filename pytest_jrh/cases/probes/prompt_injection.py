@@ -17,7 +17,6 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.transcript import positions_of
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
-_HIDDEN = "hidden"
 _TAG = 0xE0000
 _ZERO_WIDTH = "\u200b"
 
@@ -46,7 +45,7 @@ class Attack:
         """The text with the values in it; nothing in a value is replaced."""
         filled = dict(values)
         if self.encoding:
-            filled[_HIDDEN] = ENCODINGS[self.encoding](_filled(self.hidden, values))
+            filled["hidden"] = ENCODINGS[self.encoding](_filled(self.hidden, values))
         return _filled(self.text, filled).strip()
 
 

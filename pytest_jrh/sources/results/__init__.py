@@ -140,11 +140,9 @@ def _outputs(entries: Mapping[int, Entry]) -> Iterator[Score]:
             f"{name}, output {entry['promptIdx'] + 1}" if has_several else name,
             cluster=clusters.setdefault(json.dumps(variables) if variables else name, name),
             output=json.dumps([variables, fields]),
-            fields={
-                **fields,
-                **plain_fields("vars", variables),
-                **plain_fields("metadata", at(entry, "/testCase/metadata")),
-            },
+            fields=fields
+            | plain_fields("vars", variables)
+            | plain_fields("metadata", at(entry, "/testCase/metadata")),
         )
 
 
@@ -237,14 +235,19 @@ def read_deepeval(entries: Sequence[Entry]) -> Iterator[Found]:
             )
 
 
-_LANGFUSE: Mapping[str, By] = {"EVAL": "judge", "ANNOTATION": "person", "API": "other"}
-_LANGSMITH: Mapping[str, By] = {
+# Whose a score is, by what Langfuse, LangSmith and MLflow call its source.
+_SOURCES: Mapping[str, By] = {
+    "EVAL": "judge",
+    "ANNOTATION": "person",
+    "API": "other",
     "model": "judge",
     "auto_eval": "judge",
     "app": "person",
     "api": "other",
+    "LLM_JUDGE": "judge",
+    "HUMAN": "person",
+    "CODE": "other",
 }
-_MLFLOW: Mapping[str, By] = {"LLM_JUDGE": "judge", "HUMAN": "person", "CODE": "other"}
 _TRACE_IDS = ("trace_id", "request_id")
 _SUBJECTS = ("traceId", "sessionId", "datasetRunId", "subject")
 
@@ -260,7 +263,7 @@ def read_langfuse(entries: Sequence[Entry]) -> Iterator[Found]:
     cases = case_names(subjects)
     for index, entry in enumerate(entries):
         subject, _ = subjects[index]
-        name, by = text_in(entry, "name"), _LANGFUSE.get(text_in(entry, "source"))
+        name, by = text_in(entry, "name"), _SOURCES.get(text_in(entry, "source"))
         value = _score_value(entry)
         if not name or by is None:
             yield UNKNOWN
@@ -317,7 +320,7 @@ def read_langsmith(entries: Sequence[Entry]) -> Iterator[Found]:
     """
     for index, entry in enumerate(entries):
         run, key = text_in(entry, "run_id"), text_in(entry, "key")
-        by = _LANGSMITH.get(text_in(entry, "/feedback_source/type"))
+        by = _SOURCES.get(text_in(entry, "/feedback_source/type"))
         value, corrected = _feedback_value(entry), _feedback_value(mapping(entry.get("correction")))
         # An evaluator that fails leaves no score.
         has_failed = by == "judge" and at(entry, "/extra/error")
@@ -398,7 +401,7 @@ def read_mlflow(entries: Sequence[Entry]) -> Iterator[Found]:
 
 
 def _by(assessment: Entry) -> By | None:
-    return _MLFLOW.get(text_in(assessment, "/source/source_type"))
+    return _SOURCES.get(text_in(assessment, "/source/source_type"))
 
 
 def _info(trace: Entry) -> Entry:

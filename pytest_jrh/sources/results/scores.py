@@ -138,7 +138,7 @@ class Results:
                 texts.setdefault(score.case, (score.index, {"case_id": score.case, **score.fields}))
             return self._numbered(texts.values()), []
         metrics = self.metrics
-        named: defaultdict[str, list[str]] = defaultdict(list)
+        named = defaultdict(list)
         for role, name in roles:
             if role == "label" and any(name in score.fields for score in self.scores):
                 # Rows of verdicts have it.
