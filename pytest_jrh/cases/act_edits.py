@@ -537,8 +537,7 @@ def _arguments(draft: CallResponse, tool: Tool, turn: int) -> Json:
         raise _broken(f"[{turn}] the new arguments of {tool.name} are no JSON object")
     if mistake := tool.arguments.mistake(arguments, "its arguments"):
         raise _broken(f"[{turn}] the new call of {tool.name}: {mistake}")
-    plain = storable(arguments)[0]
-    return plain
+    return storable(arguments)[0]
 
 
 def _bare(message: Message) -> Json:
