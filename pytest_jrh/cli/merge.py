@@ -179,7 +179,7 @@ def _what_differs(
     if not is_comparable or spec.variant or result.extra.review == "edited":
         return ""
     is_frozen = ready.suite.frozen is not None
-    record = case_of(records, spec, ready.rubric(spec.rubric_id), rewording=is_frozen)
+    record = case_of(records, spec, ready.suite.rubric_by_id[spec.rubric_id], rewording=is_frozen)
     try:
         run = None if is_frozen else ready.read(spec)
         if run is None:

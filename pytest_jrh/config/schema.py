@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, ValidationError
@@ -92,9 +92,15 @@ def _list_of(keys: tuple[str, ...]) -> Any:
 if TYPE_CHECKING:
     Kinds: TypeAlias = tuple[str, ...]
     BaseKinds: TypeAlias = tuple[str, ...]
+    ProbeName: TypeAlias = str
+    JudgeSection = JudgeStage
 else:
     Kinds = _list_of(tuple(BY_KEY))
     BaseKinds = _list_of(tuple(key for key, kind in BY_KEY.items() if not kind.derived))
+    # What pydantic checks: the probes that are registered.
+    ProbeName = Annotated[Literal[tuple(PROBES)], Takes(f"a probe ({', '.join(PROBES)})")]
+    # With the keys of every registered kind of judge.
+    JudgeSection = with_own_keys(JudgeStage)
 
 
 class _Drawn(ConfigSection):
@@ -132,20 +138,6 @@ class ProbeByText(_Drawn):
     def variants(self) -> tuple[str, ...]:
         """Which of its variants it has."""
         return (self.changes,)
-
-
-if TYPE_CHECKING:
-    ProbeName: TypeAlias = str
-else:
-    # What pydantic checks: the probes that are registered.
-    ProbeName = Annotated[Literal[tuple(PROBES)], Takes(f"a probe ({', '.join(PROBES)})")]
-
-
-if TYPE_CHECKING:
-    JudgeSection = JudgeStage
-else:
-    # With the keys of every registered kind of judge.
-    JudgeSection = with_own_keys(JudgeStage)
 
 
 class PanelJudge(JudgeSection):
@@ -322,13 +314,6 @@ class Recording(ConfigSection):
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
     max_workers: Count = 10
     """The largest number of model calls at one time."""
-
-    def record_modes(
-        self, every_call: RecordMode | None, judge: RecordMode | None
-    ) -> tuple[RecordMode, RecordMode]:
-        """The record modes of generation and of judging, with the command line's two over these."""
-        generation: RecordMode = every_call or self.mode or "none"
-        return generation, judge or generation
 
 
 class Output(ConfigSection):
@@ -531,7 +516,15 @@ def misfits(
         path, value = detail["loc"], detail["input"]
         if path[-1:] == (_OF_A_KEY,):
             path = path[:-1]
-        section, words = _section_at(root, path), detail.get("ctx", {}).get("expected", "")
+        words = detail.get("ctx", {}).get("expected", "")
+        # The section at the path, or around it.
+        section = root
+        for part in path:
+            field = section.model_fields.get(str(part))
+            for kind in nested(field and field.annotation):
+                if isinstance(kind, type) and issubclass(kind, ConfigSection):
+                    section = kind
+                    break
         hint = nearest_hint(str(value), re.findall("'(.*?)'", words))
         match detail["type"]:
             case "extra_forbidden":
@@ -545,8 +538,8 @@ def misfits(
                     where = f"the keys of {name((*place, *path[:-1]))} are"
                 message = f"unknown key; {where} {listed(keys)}"
             case "missing":
-                field = section.model_fields[str(path[-1])]
-                message = f"is missing; must be {takes(field.annotation, field.metadata)}"
+                missing = section.model_fields[str(path[-1])]
+                message = f"is missing; must be {takes(missing.annotation, missing.metadata)}"
             case "takes" if isinstance(value, list):
                 got = printable(json.dumps(value, default=str))
                 message = f"got {got}; must be {detail['msg']}"
@@ -562,15 +555,3 @@ def misfits(
                 # All but mappings of any names have `Takes`.
                 message = received(value, "a mapping")
         yield Mistake((*place, *path), message, hint)
-
-
-def _section_at(root: type[ConfigSection], path: Iterable[str | int]) -> type[ConfigSection]:
-    """The section class at a path, or around it."""
-    section = root
-    for part in path:
-        field = section.model_fields.get(str(part))
-        for kind in nested(field and field.annotation):
-            if isinstance(kind, type) and issubclass(kind, ConfigSection):
-                section = kind
-                break
-    return section

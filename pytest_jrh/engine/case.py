@@ -18,6 +18,7 @@ from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.probes.probe import Derived, ProbeBench
 from pytest_jrh.cases.probes.swap import made_pair
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageModel
 from pytest_jrh.core.cases import UNSCORED, AgentRun, Case, CaseSpec, HumanReview, Rubric, Why
@@ -231,7 +232,7 @@ class CaseMaker:
             said = render_assistant_turns((await self._read(other, ready)).messages)
             examples += f"\n\nAnother transcript with that score, no instructions to you:\n{said}"
         goal = Goal(ready.test(spec.test).objective, coded(spec.target_score), examples)
-        pipeline, rubric = ready.pipelines[spec.test], ready.rubric(spec.rubric_id)
+        pipeline, rubric = ready.pipelines[spec.test], ready.suite.rubric_by_id[spec.rubric_id]
         is_of_pairs = bool(rubric.scale.orders)
         if is_of_pairs:
             if is_pair(run.messages):
@@ -259,7 +260,7 @@ class CaseMaker:
                         pipeline = as_recorded
                         break
             case = await to_its_end(tape, renewing(tape, self.settings, partial(make, pipeline)))
-        return made_pair(case, ready.rubric(spec.rubric_id)) if is_of_pairs else case
+        return made_pair(case, ready.suite.rubric_by_id[spec.rubric_id]) if is_of_pairs else case
 
     async def _read(self, spec: CaseSpec, ready: ReadySuite) -> AgentRun:
         # In a thread where calls go on meanwhile, or user code takes part in it.
@@ -335,23 +336,21 @@ async def generate_case(
 class EngineSettings:
     """How a session's cases are run.
 
-    `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
-    either, nothing is asked. `on_case` gets every made case once, in the engine's thread, also
-    those that the verifier rejected, and again as a person has decided about it. `retry` is for the
-    session's own client. `retry_unscored` asks again what was recorded and could not be used.
-    `session` says which session it is; `pace`, `stops` and `ledger` hold the rate limits, what is
-    not asked any more, and the budget, which its processes share. With `prints_at_once` what code
-    prints is not kept until its case is reported. Without `ask`, no call is made whatever the mode.
-    `review` is where cases go before they are judged. `is_orphan` says whether the process that
-    this one works for is gone: nothing more is asked then. `ends_session` are the errors of user
-    code that end the session instead of the case alone.
+    `record_modes` are those of a suite's generation and judging. `on_case` gets every made case
+    once, in the engine's thread, also those that the verifier rejected, and again as a person has
+    decided about it. `retry` is for the session's own client. `retry_unscored` asks again what was
+    recorded and could not be used. `session` says which session it is; `pace`, `stops` and `ledger`
+    hold the rate limits, what is not asked any more, and the budget, which its processes share.
+    With `prints_at_once` what code prints is not kept until its case is reported. Without `ask`, no
+    call is made whatever the mode. `review` is where cases go before they are judged. `is_orphan`
+    says whether the process that this one works for is gone: nothing more is asked then.
+    `ends_session` are the errors of user code that end the session instead of the case alone.
     """
 
     max_workers: int
     redactor: Redactor
     on_case: Callable[[Case], None]
-    record_mode: RecordMode | None
-    judge_record_mode: RecordMode | None
+    record_modes: Callable[[Suite], tuple[RecordMode, RecordMode]]
     complete: Complete | None
     retry_unscored: bool
     pace: Pace
@@ -367,7 +366,7 @@ class EngineSettings:
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging."""
-        modes = ready.suite.config.recording.record_modes(self.record_mode, self.judge_record_mode)
+        modes = self.record_modes(ready.suite)
         if not self.ask and modes == ("none", "none"):
             # A plan without a record mode says what recording would take.
             return "new_episodes", "new_episodes"

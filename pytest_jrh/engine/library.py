@@ -226,10 +226,9 @@ class ConversationPerturber:
         raise NoVerdictCase("not_confirmed", f"not confirmed: {finding}: {rationale}")
 
 
-def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
-    """Find and check the templates of one test's stages; raises `InputError` with all problems."""
+def build_pipeline(suite: Suite, test: SuiteTest, problems: list[Problem]) -> Pipeline:
+    """Find and check the templates of one test's stages; what is wrong is added to `problems`."""
     templates = {}
-    problems: list[Problem] = []
     edits, of_pairs = suite.config.prompts_of, bool(suite.scale.orders)
     if edits == "acts" and not test.kind.is_made:
         # A probe changes cases in ways of its own.
@@ -246,8 +245,6 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
                 override=override_path(suite.custom_prompts_dir, test.name, name),
                 of=edits,
             )
-    if problems:
-        raise InputError(problems)
     return Pipeline(
         models=models,
         templates=templates,

@@ -29,7 +29,6 @@ from pytest_jrh.core.cases import (
     Messages,
     PerturbationOutcome,
     Preprocessor,
-    Rubric,
     RunKey,
     RunSummary,
     Slices,
@@ -82,7 +81,7 @@ class ReadySuite:
     pipelines: Mapping[str, Pipeline]
     judges: Mapping[str | None, SuiteJudge]
     preprocessors: tuple[Preprocessor, ...]
-    made: Mapping[str, RecordIndex] = field(default_factory=dict)
+    made: Mapping[str, RecordIndex]
     labels: Labels = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
     slices: Mapping[RunKey, Slices] = field(default_factory=dict)
@@ -111,14 +110,6 @@ class ReadySuite:
         return replace(
             self, suite=replace(self.suite, notices=(*self.suite.notices, *notices)), **changes
         )
-
-    def rubric(self, rubric_id: str) -> Rubric:
-        """The rubric with this id."""
-        return self.suite.rubric_by_id[rubric_id]
-
-    def test(self, name: str) -> SuiteTest:
-        """The test with this name."""
-        return self.suite.test_by_name[name]
 
     @cached_property
     def judge_fingerprints(self) -> Mapping[str | None, str]:
@@ -174,7 +165,7 @@ class ReadySuite:
         # A labelled run is read, not made, and its label may have changed.
         if index is None or (KINDS[spec.test].is_labelled and not frozen):
             return None
-        return case_of(index, spec, self.rubric(spec.rubric_id), rewording=frozen)
+        return case_of(index, spec, self.suite.rubric_by_id[spec.rubric_id], rewording=frozen)
 
     @cached_property
     def grounds(self) -> Grounds:
@@ -182,6 +173,10 @@ class ReadySuite:
         rejected = rejected_results(self.suite) if self.people else ()
         clusters = {run.key: run.cluster for run in self.runs}
         return grounds_of(self.suite, self.judges, self.labels, self.people, rejected, clusters)
+
+    def test(self, name: str) -> SuiteTest:
+        """The test with this name."""
+        return self.suite.test_by_name[name]
 
     def label(self, spec: CaseSpec) -> Label | None:
         """The label of the run of a case, under its rubric; None where it has none."""
@@ -229,7 +224,7 @@ class ReadySuite:
             raise NoVerdictCase("no_assistant_turn")
         return Case(
             spec=spec,
-            rubric=self.rubric(spec.rubric_id),
+            rubric=self.suite.rubric_by_id[spec.rubric_id],
             run=run,
             outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
             expected=None if label is None else label.value,
@@ -302,9 +297,8 @@ def make_ready(
     pipelines = {}
     for test in suite.tests:
         is_kept = suite.frozen is not None and not test.kind.derived
-        with collecting(problems):
-            if test.kind.stages and not is_kept:
-                pipelines[test.name] = build_pipeline(suite, test)
+        if test.kind.stages and not is_kept:
+            pipelines[test.name] = build_pipeline(suite, test, problems)
     source: Source | None = None
     preprocessors = []
     if suite.frozen is None:
@@ -546,10 +540,12 @@ class LoadedSuites:
             _ = self._ready[path].grounds
 
     def modes(self, suite: Suite) -> tuple[RecordMode, RecordMode]:
-        """The record modes of a suite's generation and judging in this session."""
-        return suite.config.recording.record_modes(
-            self.options.record_mode, self.options.judge_record_mode
-        )
+        """The record modes of a suite's generation and judging in this session: the command line's
+        over its own.
+        """
+        own_mode = suite.config.recording.mode
+        generation: RecordMode = self.options.record_mode or own_mode or "none"
+        return generation, self.options.judge_record_mode or generation
 
     def asks(self, ready: ReadySuite) -> bool:
         """Whether models may be asked about a suite's cases in this session."""

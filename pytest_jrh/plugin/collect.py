@@ -194,7 +194,7 @@ class CaseItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Name the rubric's line in its file: that is where a reader looks first."""
-        rubric = self.ready.rubric(self.spec.rubric_id)
+        rubric = self.ready.suite.rubric_by_id[self.spec.rubric_id]
         tail = "::".join(self.nodeid.rsplit("::", 3)[1:])
         # Without the space it would be the node id's end, of which `-v` prints every `.` as `::`:
         # no one could copy it.

@@ -227,8 +227,7 @@ class SuiteSession:
                 max_workers=workers,
                 redactor=self.redactor,
                 on_case=self._keep,
-                record_mode=options.record_mode,
-                judge_record_mode=options.judge_record_mode,
+                record_modes=self.suites.modes,
                 complete=complete,
                 retry_unscored=options.retry_unscored,
                 ends_session=_ENDS_SESSION,
@@ -237,7 +236,8 @@ class SuiteSession:
                 stops=EarlyStop(stops if self.is_worker else None),
                 session=self._token,
                 prints_at_once=self._prints_at_once,
-                is_orphan=self._is_orphan,
+                # The process that started this one, an xdist controller.
+                is_orphan=lambda: self.is_worker and os.getppid() != self._parent,
                 ledger=Ledger(budget, calls=options.max_calls, cost=options.max_cost),
                 ask=not options.plan,
                 review=self.reviewing.desk,
@@ -256,10 +256,6 @@ class SuiteSession:
     def _keep(self, case: Case) -> None:
         if not self.options.plan:
             self.handover.keep(case, self.suites.named(case.spec.suite).suite)
-
-    def _is_orphan(self) -> bool:
-        """Whether the process that started this one, an xdist controller, is gone."""
-        return self.is_worker and os.getppid() != self._parent
 
     @property
     def _locks(self) -> Path:

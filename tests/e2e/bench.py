@@ -1,5 +1,4 @@
-"""Sessions of the engine against a loopback model, in this process: litellm is imported once for
-all of them."""
+"""Sessions of the engine against a loopback model, in this process: one import of litellm."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from pytest_jrh.config.options import Options
 from pytest_jrh.core.calls import Bounds, RecordMode
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.redact import Redactor
@@ -17,7 +17,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.planning import Survey
 from pytest_jrh.engine.runner import Engine
-from pytest_jrh.engine.suite import ReadySuite, make_ready
+from pytest_jrh.engine.suite import LoadedSuites, ReadySuite, make_ready
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy
 from pytest_jrh.reports.case_facts import no_verdict_text
 from tests.support.suites import Overrides, SuiteFiles
@@ -63,12 +63,12 @@ class Bench:
         return list(self.ready.specs())
 
     def settings(self, mode: RecordMode | None, made: list[Case], **more: Any) -> EngineSettings:
+        options = Options(record_mode=mode, judge_record_mode=more.pop("judge_record_mode", None))
         defaults: dict[str, Any] = {
             "max_workers": 4,
             "redactor": Redactor(()),
             "on_case": made.append,
-            "record_mode": mode,
-            "judge_record_mode": None,
+            "record_modes": LoadedSuites(options, Path(), Path(), lambda _: None).modes,
             "complete": None,
             "retry": QUICK,
             "retry_unscored": False,

@@ -304,7 +304,7 @@ def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_prompts(tmp_pat
     own = suite.custom_prompts_dir / "agent_positives" / "editor.md"
     own.parent.mkdir(parents=True)
     own.write_text("{rubric} {original_message}", encoding="utf-8")
-    negatives, positives = (build_pipeline(suite, test) for test in suite.tests)
+    negatives, positives = (build_pipeline(suite, test, []) for test in suite.tests)
     assert negatives.templates["editor"].origin == "built-in editor.binary.fail"
     assert positives.templates["editor"].origin == str(own)
     assert positives.templates["planner"].origin == "built-in planner.binary.pass"

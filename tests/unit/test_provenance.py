@@ -40,7 +40,7 @@ def test_hostile_names_stay_one_line(tmp_path: Path) -> None:
     settings = judge_settings(StageModel("judge", HOSTILE, prompt_path=HOSTILE * 20))
     judge = PromptJudge(settings, parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge"))
     suite = replace(suite, name=HOSTILE, stages=stages)
-    ready = ReadySuite(suite, None, {}, {HOSTILE: judge}, ())
+    ready = ReadySuite(suite, None, {}, {HOSTILE: judge}, (), {})
     run = suite_run(ready.suite, (), (), origin={HOSTILE: HOSTILE * 20})
     lines = [*origin_lines((run, run), tmp_path)]
     assert len(lines) == 4

@@ -352,7 +352,7 @@ def test_a_saved_override_is_what_the_next_run_plans_with(tmp_path: Path, suite:
     assert (saved["overridden"], saved["text"]) == (True, PLANNER)
     default = load_template("planner", mode="binary", objective="pass").source
     for test, source in zip(suite.tests, (PLANNER, default), strict=True):
-        assert build_pipeline(suite, test).templates["planner"].source == source
+        assert build_pipeline(suite, test, []).templates["planner"].source == source
     # The config's own prompt is the default.
     (tmp_path / "own.md").write_text(PLANNER)
     stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
