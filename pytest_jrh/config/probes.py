@@ -190,13 +190,12 @@ T = TypeVar("T")
 def expand(
     suite: Suite,
     runs: Sequence[RunSummary],
-    labels: Labels | None = None,
+    labels: Labels,
     recorded: Recorded | None = None,
 ) -> Iterator[CaseSpec]:
     """Yield the suite's specs by test, rubric, run, target score, variant and judge; what was
     `recorded` is drawn first.
     """
-    labels = labels or {}
     of_labels = {(run_id, epoch) for _, run_id, epoch in labels}
     labelled_runs = [run for run in runs if run.key in of_labels]
     unlabelled_runs = [run for run in runs if run.key not in of_labels]

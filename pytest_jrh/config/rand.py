@@ -446,13 +446,6 @@ class RandTest(ConfigSection):
     """How many times a case is judged for each seed. Seeds are not sent to a model."""
 
 
-def instruction(name: str) -> str:
-    """What the editor is told to do in a probe of RAND's; in one of layouts it is not asked."""
-    probe, variant = _PROBES[name]
-    text: str = shipped("rewriting.yml").get(probe, {}).get(variant, variant)
-    return text
-
-
 _SELF_LABELLED = key_path("admin.dataset_config.use_original_data_as_expected")
 _REFERENCE = key_path("admin.evaluation_config.aggregation_reference_column")
 _VERIFIER = key_path("synthetic_data_params.validation_model_name")
@@ -564,7 +557,13 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
     for name in (*names, UNCHANGED):
         if name not in _ROWS_OF:
             texts[name] = {"of": [UNCHANGED], "max_cases": values[_ROWS] or _MOST_CASES}
-            texts[name] |= own.get(name) or {"instruction": instruction(name)}
+            if name in own:
+                texts[name] |= own[name]
+            else:
+                probe, variant = _PROBES[name]
+                # What the editor is told to do; in a probe of layouts it is not asked.
+                told = shipped("rewriting.yml").get(probe, {})
+                texts[name]["instruction"] = told.get(variant, variant)
         # What is changed in others are the rows as they are.
         elif name in names or texts:
             tests[name] = {

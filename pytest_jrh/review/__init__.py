@@ -8,7 +8,7 @@ of a case.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -113,9 +113,14 @@ class ReviewedCases(SessionCases):
         rubrics = {}
         grounds = {}
         for reviewed in cases:
-            self.reviewed[reviewed.entry.case_id] = reviewed
-            results += _results(reviewed)
-            case = reviewed.case
+            entry, case = reviewed.entry, reviewed.case
+            self.reviewed[entry.case_id] = reviewed
+            # One of each judge; where none has judged it, one without a verdict.
+            for judge, verdicts in (entry.judged or {"": ()}).items():
+                spec = replace(case.spec, judge=judge or case.spec.judge)
+                result = case_result(spec, case, verdicts=verdicts)
+                extra = replace(result.extra, review="" if entry.rejected else reviewed.word)
+                results.append(replace(result, case_digest=entry.digest, extra=extra))
             rubrics[case.spec.suite, case.rubric.id] = case.rubric
             grounds[case.spec.suite] = Grounds(people=people)
         earlier = {}
@@ -171,16 +176,6 @@ class ReviewedCases(SessionCases):
             "closed": closed,
             "void": reviewed.void.action if reviewed.void else "",
         }
-
-
-def _results(reviewed: Reviewed) -> Iterator[CaseResult]:
-    """A result of each judge that has judged a case; where none has, one without a verdict."""
-    entry, case = reviewed.entry, reviewed.case
-    for judge, verdicts in (entry.judged or {"": ()}).items():
-        spec = replace(case.spec, judge=judge or case.spec.judge)
-        result = case_result(spec, case, verdicts=verdicts)
-        extra = replace(result.extra, review="" if entry.rejected else reviewed.word)
-        yield replace(result, case_digest=entry.digest, extra=extra)
 
 
 def label_row(assigned: Assigned) -> Json:

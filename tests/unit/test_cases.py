@@ -97,7 +97,7 @@ def touch(folder: Path, specs: Iterable[CaseSpec], *, judging: bool = False) -> 
 def test_runs_that_were_recorded_are_drawn_before_others(tmp_path: Path) -> None:
     def expanded(runs: list[RunSummary], sample: int, recorded: ids.Recorded) -> list[CaseSpec]:
         suite = suite_with(make_suite(tmp_path), sample=sample, sampling="kept")
-        return list(cases.expand(suite, runs, recorded=recorded))
+        return list(cases.expand(suite, runs, {}, recorded))
 
     first = expanded(RUNS_100, 5, ids.Recorded())
     assert {(spec.run_id, spec.epoch) for spec in first} == picked(RUNS_100, 5)

@@ -34,7 +34,7 @@ def suite_with(folder: Path, *probes: str, **settings: Any) -> Suite:
 
 def derived(suite: Suite, runs: int = 30, *recorded: ids.Recorded) -> list[CaseSpec]:
     summaries = [RunSummary(f"run-{number}", 1) for number in range(runs)]
-    return [spec for spec in cases.expand(suite, summaries, None, *recorded) if spec.variant]
+    return [spec for spec in cases.expand(suite, summaries, {}, *recorded) if spec.variant]
 
 
 def test_the_cases_of_a_probe_have_ids_of_their_own(tmp_path: Path) -> None:
