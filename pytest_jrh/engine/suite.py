@@ -129,15 +129,6 @@ class ReadySuite:
             return specs_of(self.frozen_cases, self.suite, self.recorded)
         return expand(self.suite, self.runs, self.labels, self.recorded)
 
-    def specs_with_recordings(self) -> Iterator[CaseSpec]:
-        """The cases whose recordings are in use: the suite's, and those that stay on disk as they
-        were made, also where the log no longer has their runs.
-        """
-        yield from self.specs()
-        if self.suite.frozen is None:
-            for made in self.made.values():
-                yield from specs_of(made, self.suite, self.recorded)
-
     @cached_property
     def bases(self) -> frozenset[CaseSpec]:
         """The cases that probes change, with the judges that are asked about them."""
@@ -376,7 +367,12 @@ def _judges(
             if records or kind.keys is None:
                 judge = judges[settings.name] = together(build())
                 if isinstance(judge, PromptJudge) and len(suite.rubrics) > 1:
-                    judge.refuse_one_rubric()
+                    template = judge.template
+                    # It would judge all of them by a rubric of its own.
+                    if template.variables.isdisjoint({"rubric", "rubrics"}):
+                        message = "the prompt does not use rubric, and the suite has several"
+                        hint = "write {{ rubric }} where it belongs"
+                        raise InputError(message, template.origin, hint=hint)
                 continue
             with loading_for_replay() as tried:
                 judge = judges[settings.name] = together(build())

@@ -22,7 +22,7 @@ from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
 from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript
 from pytest_jrh.core.documents import Fields, Json, shown
-from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, Mode, Said, coded
@@ -474,13 +474,6 @@ class PromptJudge(SuiteJudge):
         if not system_prompt:
             return text
         return f"[prompt]\n{text}\n\n[system_prompt]\n{system_prompt}"
-
-    def refuse_one_rubric(self) -> None:
-        """Refuse a prompt that judges by a rubric of its own, where there are several."""
-        if self.template.variables.isdisjoint({"rubric", "rubrics"}):
-            message = "the prompt does not use rubric, and the suite has several"
-            hint = "write {{ rubric }} where it belongs"
-            raise InputError(message, self.template.origin, hint=hint)
 
     async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""

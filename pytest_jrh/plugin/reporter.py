@@ -23,7 +23,7 @@ from pytest_jrh.core.ids import cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import shortened
 from pytest_jrh.engine.provenance import header_line, origin_lines, suite_run
-from pytest_jrh.engine.suite import ReadySuite
+from pytest_jrh.engine.suite import ReadySuite, specs_of
 from pytest_jrh.plugin.collect import DECISION, CaseItem, DecisionItem, SuiteFile, run_decisions
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.session import NOTICES_KEY, SuiteSession, captured
@@ -355,8 +355,14 @@ def _unused_of(ready: ReadySuite) -> list[Path]:
     """The cassettes in the folder of a suite that none of its cases uses."""
     folder = ready.suite.cassette_dir
     recorded = dict.fromkeys(cassettes_in(folder))
+    specs = [*ready.specs()]
+    if ready.suite.frozen is None:
+        # And those that stay on disk as they were made, also where the log no longer has their
+        # runs.
+        for made in ready.made.values():
+            specs += specs_of(made, ready.suite, ready.recorded)
     used = set()
-    for spec in ready.specs_with_recordings():
+    for spec in specs:
         of_judge = ready.suite.verdicts_at(spec)
         used.update([cassette_path(folder, spec, judging=False), of_judge])
         if of_judge not in recorded:
