@@ -105,10 +105,8 @@ def test_no_look_up_but_of_the_providers_own_host(pytester: pytest.Pytester) -> 
                 **dict.fromkeys(KEYS.split(), "none"),
                 **PLACES,
                 "PYTHONPATH": str(pytester.path),
-                "HTTPS_PROXY": away,
-                "https_proxy": away,
-                "NO_PROXY": "127.0.0.1,.provider.test",
-                "no_proxy": "127.0.0.1,.provider.test",
+                **dict.fromkeys(("HTTPS_PROXY", "https_proxy"), away),
+                **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,.provider.test"),
                 "LITELLM_LOCAL_MODEL_COST_MAP": None,
             },
             # A process that has imported litellm before would have looked things up before, too.

@@ -142,12 +142,8 @@ def test_two_suites_of_one_name_are_refused(pytester: pytest.Pytester, recorded:
     shared = (recorded.panel.option, recorded.scale.option)
     result = pytester.runpytest_inprocess(*options, *shared)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        [
-            "*tiny.yml: a suite is named after its file*is a suite `tiny` too*",
-            "*would share the folder*shared*",
-        ]
-    )
+    named = "*tiny.yml: a suite is named after its file*is a suite `tiny` too*"
+    result.stderr.fnmatch_lines([named, "*would share the folder*shared*"])
 
 
 ACCURATE = "{min_accuracy: 0.95}"

@@ -121,25 +121,19 @@ TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "H
 
 def collected(project: Path) -> list[str]:
     """The runs and what tells their cases apart, in the order in which cases are collected."""
-    return [
-        f"{spec.test}::{spec.rubric_id}::{spec.run_id} {spec.target_score}"
-        for spec in ready(project).specs()
-    ]
+    specs = ready(project).specs()
+    return [f"{each.test}::{each.rubric_id}::{each.run_id} {each.target_score}" for each in specs]
 
 
 def test_conversations_of_another_shape(project: Path, tmp_path: Path, init: Init) -> None:
-    values = [
-        {"task_id": task, "trial": trial, "reward": 0.5, "log": {"turns": TURNS}}
-        for task in (3, 4)
-        for trial in (0, 1)
-    ]
+    values = []
+    for task, trial in ((3, 0), (3, 1), (4, 0), (4, 1)):
+        values.append({"task_id": task, "trial": trial, "reward": 0.5, "log": {"turns": TURNS}})
     path = tmp_path / "results.json"
     path.write_text(json.dumps(values), "utf-8")
     said = init("first", "--log", path)
-    assert (
-        'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster at '
-        '["/task_id"]; see suite.format in inputs/configs/first.yml.'
-    ) in said
+    found = 'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster'
+    assert f'{found} at ["/task_id"]; see suite.format in inputs/configs/first.yml.' in said
     runs = {case.rpartition("::")[2] for case in collected(project)}
     assert runs == {"3-0 None", "3-1 None", "4-0 None", "4-1 None"}
 
@@ -258,16 +252,11 @@ def test_two_suites_share_a_gate(project: Path, log: Path, init: Init, changed: 
     assert {file: (project / file).read_text("utf-8") for file in GATE} == written
 
 
+BAD_NAMES = ("../up", "", "-x-", "a b", "x" * 65, "a\x1b[31m", "${{ x }}")
 UNUSABLE: list[tuple[list[str], str]] = [
-    *(
-        (["--", name], "NAME: ")
-        for name in ("../up", "", "-x-", "a b", "x" * 65, "a\x1b[31m", "${{ x }}")
-    ),
+    *((["--", name], "NAME: ") for name in BAD_NAMES),
     *((["first", f"--log={name}.eval"], f"{name}.eval") for name in ("none", "text", "cut")),
-    (
-        ["first", "--log=s3://b/runs.eval"],
-        "remote files are not supported; copy it to this machine",
-    ),
+    (["first", "--log=s3://b/runs.eval"], "remote files are not supported; copy it to this "),
     (["first", "--log=given.csv"], "name it: init --request COL, or suite.format"),
     (["first", "--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
     (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
@@ -452,11 +441,7 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
         (["--context=nowhere"], "", '--context: has no column "nowhere"'),
         (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is no part of"),
         (["--scale=1-5"], "{{ input }}", "write {{ response }} where"),
-        (
-            [],
-            "{{ output }} Answer well or badly.",
-            "which words of a verdict mean violated and satisfied",
-        ),
+        ([], "{{ output }} Answer well or badly.", "which words of a verdict mean violated and "),
         (["--scale=1-5"], "{{ output }} Answer in JSON.", "say it: --verdict"),
         (
             [],

@@ -152,9 +152,8 @@ def test_all_that_a_project_adds_is_used(pytester: pytest.Pytester, project: Pat
     config.write_text(text.replace("[labels]", "[labels, politeness]"), "utf-8")
     result = pytester.runpytest_subprocess("-p", "thanks", "-v", "chats.jrh.yml")
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines_random(
-        ["*::politeness::*PASSED*", "*0 false alarms on 1 satisfied case", "Applause!*"]
-    )
+    shown = ["*::politeness::*PASSED*", "*0 false alarms on 1 satisfied case", "Applause!*"]
+    result.stdout.fnmatch_lines_random(shown)
 
 
 def test_a_name_that_is_in_use_is_refused(pytester: pytest.Pytester, project: Path) -> None:

@@ -22,21 +22,17 @@ ORDINAL_RUBRIC = [
         "score_levels": [{"score": n, "label": f"{n}!"} for n in range(4)],
     }
 ]
+JUDGE = {"template": "agent_judge", "autograder_model_name": "openai/judge"}
 
 
 def minimal() -> dict[str, Any]:
+    dataset = {"dataset_name": "demo.eval", "default_params_path": {"rubric": "rubric.json"}}
     return {
         "admin": {
             "module_name": "demo",
-            "dataset_config": {
-                "dataset_name": "demo.eval",
-                "default_params_path": {"rubric": "rubric.json"},
-            },
+            "dataset_config": dataset,
             "perturbation_config": {"tests_to_run": ["agent_perturbation", "agent_positives"]},
-            "evaluation_config": {
-                "template": "agent_judge",
-                "autograder_model_name": "openai/judge",
-            },
+            "evaluation_config": {**JUDGE},
         },
         "synthetic_data_params": {"generation_model_name": "openai/maker"},
         AGENT: {},

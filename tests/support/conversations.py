@@ -20,20 +20,12 @@ from pytest_jrh.llm.calls import Stage, load_template, parse_prompt
 from tests.support.made_cases import LEVELS, calling, given, turn
 
 MODEL = "openai/test"
+THOUGHT = {"type": "reasoning", "reasoning": "secret thought"}
+WORDS = {"type": "text", "text": "Let me look."}
 MESSAGES: tuple[Message, ...] = (
     turn(0, "system", "Be helpful."),
     turn(1, "user", "Please refund order 17."),
-    calling(
-        2,
-        [
-            {"type": "reasoning", "reasoning": "secret thought"},
-            {"type": "text", "text": "Let me look."},
-        ],
-        "c1",
-        "look_up",
-        order=17,
-        note="x" * 300,
-    ),
+    calling(2, [THOUGHT, WORDS], "c1", "look_up", order=17, note="x" * 300),
     given(3, "bought 45 days ago", "c1", "look_up"),
     turn(4, "assistant", "It is too late for order 17."),
     turn(5, "user", "Thank you."),

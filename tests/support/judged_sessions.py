@@ -144,11 +144,9 @@ def scored(answer: Answer, runs: int = 10) -> list[CaseResult]:
 
 
 def result_of(spec: CaseSpec, answer: Answer) -> CaseResult:
-    expected = (
-        coded(spec.target_score)
-        if spec.target_score is not None
-        else int(spec.test == "agent_perturbation")
-    )
+    expected = int(spec.test == "agent_perturbation")
+    if spec.target_score is not None:
+        expected = coded(spec.target_score)
     given = answer(spec, expected)
     outcome = "agree" if given == expected else "disagree"
     return make_result(spec, outcome, given, case_digest=DIGEST, judge_digest=DIGEST)  # type: ignore[arg-type]

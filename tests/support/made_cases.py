@@ -43,11 +43,7 @@ from pytest_jrh.store.records import read_case
 RUBRIC = Rubric(
     "refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7
 )
-LEVELS = (
-    ScoreLevel(0, "ignores the policy"),
-    ScoreLevel(1, "mentions it"),
-    ScoreLevel(2, "follows it"),
-)
+LEVELS = tuple(map(ScoreLevel, range(3), ("ignores the policy", "mentions it", "follows it")))
 DIGESTS: dict[str, Any] = {"case_digest": "a" * 64, "judge_digest": "b" * 64}
 """What a judged result on disk has beside its verdict."""
 
@@ -185,11 +181,8 @@ def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN
         given("4b", '{"refunded": 96.0}', "c3", "refund"),
     )
     said = {**run[5], "content": "I have refunded 96.00."}
-    unchecked, too_much, twice = (
-        "nobody may be refunded unchecked",
-        "it is above what was paid",
-        "an order is refunded once",
-    )
+    unchecked, too_much = "nobody may be refunded unchecked", "it is above what was paid"
+    twice = "an order is refunded once"
     stale = "[5] still says 56.00"
     edits = (
         act_edit(1, "omit", run[1:3], (), selector_reason=unchecked),

@@ -29,18 +29,8 @@ from tests.support.faults import Fault, Faults
 from tests.support.loopback import Call, Loopback, Wire
 from tests.support.obedient import Obedient, override
 
-__all__ = [
-    "Answer",
-    "AnswerFunction",
-    "Fault",
-    "Faults",
-    "ModelServer",
-    "Obedient",
-    "Reply",
-    "Request",
-    "environment_for",
-    "override",
-]
+__all__ = ["Answer", "AnswerFunction", "Fault", "Faults", "ModelServer", "Obedient", "Reply"]
+__all__ += ["Request", "environment_for", "override"]
 
 Delay: TypeAlias = "float | Callable[[Request], float]"
 

@@ -31,21 +31,13 @@ class Obedient:
     label`) has."""
 
     def __call__(self, request: Request) -> Answer:
-        answers = {
-            "planner": _plan,
-            "editor": _edit,
-            "summary": _summarize,
-            "verifier": _verify,
-            "judge": _judge,
-        }
+        answers = {"planner": _plan, "editor": _edit, "summary": _summarize}
+        answers |= {"verifier": _verify, "judge": _judge}
         if request.stage not in answers:
             return "Understood."
         answer = answers[request.stage](request)
-        return {
-            name: value
-            for name, value in answer.items()
-            if name in request.fields or not request.fields
-        }
+        fields = request.fields or answer
+        return {name: value for name, value in answer.items() if name in fields}
 
 
 def _plan(request: Request) -> dict[str, Any]:

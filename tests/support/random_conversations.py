@@ -19,22 +19,13 @@ JSON = st.recursive(
     max_leaves=8,
 )
 LEVELS = tuple(ScoreLevel(score, label) for score, label in ((1, "poor"), (2, ""), (3, "good")))
+LAST = {"id": "last", "function": "f", "arguments": {"a": 1, "b": [2]}, "type": "function"}
+RESULT = {"content": '{"x": 1.0, "y": {"z": [true]}}', "tool_call_id": "last", "function": "f"}
 SOMETHING_TO_CHANGE: tuple[Message, ...] = (
     {"role": "user", "content": "Où est-elle?"},
     {"role": "assistant", "content": "I look. It is near."},
-    {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [
-            {"id": "last", "function": "f", "arguments": {"a": 1, "b": [2]}, "type": "function"}
-        ],
-    },
-    {
-        "role": "tool",
-        "content": '{"x": 1.0, "y": {"z": [true]}}',
-        "tool_call_id": "last",
-        "function": "f",
-    },
+    {"role": "assistant", "content": "", "tool_calls": [LAST]},
+    {"role": "tool", **RESULT},
 )
 """For each variant something, at the end of most conversations."""
 

@@ -31,19 +31,12 @@ class Asked:
 
 Scripted: TypeAlias = "Fields | BaseException | Callable[[Asked], Fields]"
 
+STEP = {"message_index": 4, "goal": "The goal.", "rationale": "Why."}
+NOTHING: Fields = {"assistant_progress": [], "outstanding_items": [], "risks": []}
 DEFAULTS: Mapping[str, Scripted] = {
-    "planner": {
-        "thesis": "The thesis.",
-        "steps": [{"message_index": 4, "goal": "The goal.", "rationale": "Why."}],
-    },
+    "planner": {"thesis": "The thesis.", "steps": [STEP]},
     "editor": lambda asked: {"new_content": "The new text.", "reason": "The reason."},
-    "summary": {
-        "summary": "The summary.",
-        "user_intent": "The intent.",
-        "assistant_progress": [],
-        "outstanding_items": [],
-        "risks": [],
-    },
+    "summary": {"summary": "The summary.", "user_intent": "The intent.", **NOTHING},
     "verifier": {"verdict": "FAIL", "rationale": "The rationale."},
     "judge": {"score": 1, "reasoning": "The reasoning."},
 }

@@ -148,15 +148,13 @@ def merged(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
 
 
 def _config(name: str, log: str, mode: str, tests: Sequence[str], workers: int) -> dict[str, Any]:
+    dataset = {"dataset_name": log, "default_params_path": {"rubric": "rubrics.yml"}}
     return {
         "admin": {
             "module_name": name,
             # So RAND's files are written, in which tests read figures and cases.
             "output_file_format": "csv",
-            "dataset_config": {
-                "dataset_name": log,
-                "default_params_path": {"rubric": "rubrics.yml"},
-            },
+            "dataset_config": dataset,
             "perturbation_config": {"tests_to_run": list(tests)},
             "evaluation_config": {
                 "template": "agent_judge" if mode == "binary" else "agent_autograder",
@@ -167,6 +165,9 @@ def _config(name: str, log: str, mode: str, tests: Sequence[str], workers: int) 
         },
         "synthetic_data_params": {"generation_model_name": MODEL},
     }
+
+
+LOOK_UP = {"function": "look_up_order"}
 
 
 def _order_lookup(number: int) -> list[dict[str, Any]]:
@@ -181,12 +182,7 @@ def _order_lookup(number: int) -> list[dict[str, Any]]:
         {"role": "system", "content": "You are the support agent of a book shop."},
         {"role": "user", "content": f"Where is order {order}?"},
         {"role": "assistant", "content": "Let me look that up for you.", "tool_calls": [call]},
-        {
-            "role": "tool",
-            "content": "shipped yesterday",
-            "tool_call_id": call["id"],
-            "function": "look_up_order",
-        },
+        {"role": "tool", "content": "shipped yesterday", "tool_call_id": call["id"], **LOOK_UP},
         {"role": "assistant", "content": f"Good news: order {order} was shipped yesterday."},
     ]
     return [{"id": f"m{number}-{index}", **message} for index, message in enumerate(said)]

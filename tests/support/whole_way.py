@@ -104,9 +104,6 @@ class _Played(Exchanges):
 
 def _sent_before(request: CallRequest, answer: Answer) -> SchemaSent:
     """How the schema of a call was sent that was recorded before recordings stated it."""
-    if (
-        "response_format" not in answer.left_out
-        and _first_try(request.stage.model) == "json_schema"
-    ):
-        return "json_schema"
-    return "words"
+    first = _first_try(request.stage.model)
+    is_schema = first == "json_schema" and "response_format" not in answer.left_out
+    return "json_schema" if is_schema else "words"

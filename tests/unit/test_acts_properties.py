@@ -31,29 +31,21 @@ def bytes_of(messages: Sequence[Message]) -> bytes:
     return json.dumps(list(messages)).encode()
 
 
+DONE = call("note", "c6", text="Done.", stars=4, tags=["a"])
 FAILED = {"error": {"type": "timeout", "message": "nothing was sent"}}
+THOUGHT = [{"type": "reasoning", "reasoning": "56 it is."}, {"type": "text", "text": "I pay."}]
 SHOP: tuple[Message, ...] = (
     {"role": "user", "content": "My lamp A-7731 is broken."},
     says("I look.", call("find", "c1", order="A-7731"), call("find", "c2", order="A-7732")),
     result('{"order": "A-7731", "paid": 56.0}', "c1", function="find"),
     result('{"order": "A-7732", "paid": 9.5}', "c2", function="find"),
-    {
-        **says("", call("refund", "c3", order="A-7731", amount=56.0)),
-        "content": [
-            {"type": "reasoning", "reasoning": "56 it is."},
-            {"type": "text", "text": "I pay."},
-        ],
-    },
+    {**says("", call("refund", "c3", order="A-7731", amount=56.0)), "content": THOUGHT},
     result("", "c3", function="refund", **FAILED),
     says("Once more.", call("refund", "c4", order="A-7731", amount=56.0)),
     result('{"id": "RF-19", "amount": 56.0}', "c4", function="refund"),
     says("You get 56.00, as RF-19."),
     {"role": "user", "content": "Thanks for the 56."},
-    says(
-        "I note that.",
-        call("note", "c5", text="Paid.", stars=5),
-        call("note", "c6", text="Done.", stars=4, tags=["a"]),
-    ),
+    says("I note that.", call("note", "c5", text="Paid.", stars=5), DONE),
     result('{"ok": true}', "c5", function="note"),
     result('{"ok": true}', "c6", function="note"),
     says("You are welcome."),

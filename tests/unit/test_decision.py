@@ -154,6 +154,11 @@ RECALL, ACCURACY = {"min_recall": 0.9}, {"min_accuracy": 0.9}
 ONE_CLASS = cases("." * 30)
 ONE_FAILED, COMMON = cases("!" + "." * 23, "." * 24), {"common": True}
 PROBES = {"probes": {LAYOUT: {"max_rate": 0.05}}}
+TURNED = [*judged(right), *derived(["json_layout"])]
+LAX = {"min_recall": 0.5, "max_false_alarms": 0.5}
+FAR, NEAR, OF_LEVELS = levels("111111110000" * 2), levels("0" * 24), {"scales": SCALES}
+OFF, ERROR = levels("110000" * 4), {"max_error": 0.3}
+FEW, TEN = judged(right, runs=2), cases("....x", ".....")
 FAIL = [
     Row("1 case has no verdict (1 model_error)", ONE_FAILED, GOOD, rules={"min_recall": 0.5}),
     Row("1 case has no verdict (1 never reported)", GOOD[1:], held={"scope": scope_of(GOOD)}),
@@ -183,12 +188,7 @@ FAIL = [
         [*runs_of(30), *cases("." * 60, rubric_id="sold")],
         rules={"max_drop": 0.09},
     ),
-    Row(
-        "the judge is off by 0.67 levels on average, before by 0.00",
-        levels("111111110000" * 2),
-        levels("0" * 24),
-        held={"scales": SCALES},
-    ),
+    Row("the judge is off by 0.67 levels on average, before by 0.00", FAR, NEAR, held=OF_LEVELS),
     # As far off on average, and all in one direction.
     Row("the judge scores refund_policy 9.00 levels too", scored(9, 9), scored(-9, 9), held=WIDE),
     Row(
@@ -205,11 +205,7 @@ FAIL = [
         rules={"max_false_alarms": 0.1},
     ),
     Row("the judge is wrong on 6 of 48 cases (12%); min_accuracy 90% all", LAXER, LAXER, ACCURACY),
-    Row(
-        "the judge is off by 0.33 levels on average; max_error allows 0.3",
-        levels("110000" * 4),
-        rules={"max_error": 0.3},
-    ),
+    Row("the judge is off by 0.33 levels on average; max_error allows 0.3", OFF, rules=ERROR),
     Row(
         "max_false_alarms of the judge is not known: no verdict was given",
         cases("." * 24),
@@ -220,11 +216,7 @@ FAIL = [
         cases("x" * 12, "x" + "." * 11),
         held={"subjects": {"": "judge words"}},
     ),
-    Row(
-        f"{LAYOUT} turns 10 of 20 verdicts; max_rate 5% allows 1",
-        [*judged(right), *derived(["json_layout"])],
-        rules=PROBES,
-    ),
+    Row(f"{LAYOUT} turns 10 of 20 verdicts; max_rate 5% allows 1", TURNED, rules=PROBES),
     Row(f"{LAYOUT} has no verdict", judged(right), rules=PROBES),
     Row(
         "judge j0 misses 8 of 24 violations (33%) that it found before; likewise 1 more judge",
@@ -251,11 +243,7 @@ FAIL += [
         cases("." * 20, "x" + "." * 19),
         rules={"min_recall": 0.5},
     ),
-    Row(
-        f"the judge is turned by {LAYOUT} in 10 of 20 verdicts",
-        [*judged(right), *derived(["json_layout"])],
-        rules={"min_recall": 0.5, "max_false_alarms": 0.5},
-    ),
+    Row(f"the judge is turned by {LAYOUT} in 10 of 20 verdicts", TURNED, rules=LAX),
     Row(
         "the judge misses 4 of 10 violations that it found before",
         cases("xxxx" + "." * 6, "." * 10),
@@ -286,7 +274,7 @@ UNCLEAR = [
     Row(
         f"the judge is turned by {LAYOUT} in 1 of 20 verdicts, which its flicker may explain",
         [*judged(right), *derived(["a"], variants="abcdefghijklmnopqrst")],
-        rules={"min_recall": 0.5, "max_false_alarms": 0.5},
+        rules=LAX,
     ),
     Row(
         "the judge misses 12 of 12 violations that it found before; another model that is as good",
@@ -340,11 +328,7 @@ PASS = [
         beside="2 the other way; of all 48 cases as many are wrong",
     ),
     Row(
-        "the judge is as good as before on 10 cases",
-        cases("....x", "....."),
-        cases("....x", "....."),
-        rules={"proof": True},
-        held={"replayed": True},
+        "the judge is as good as before on 10 cases", TEN, TEN, {"proof": True}, {"replayed": True}
     ),
     Row(
         "the judge is as good as before on 200 cases (100 violations): up to 3 points less recall "
@@ -354,11 +338,7 @@ PASS = [
         rules={"proof": True},
     ),
     Row("the judge agrees with all 48 labels (90-100%", GOOD),
-    Row(
-        "the judge gives 8 labels, of which people found 2 wrong",
-        judged(right, runs=2),
-        held={"wrong_labels": 2},
-    ),
+    Row("the judge gives 8 labels, of which people found 2 wrong", FEW, held={"wrong_labels": 2}),
     Row(
         "the baseline was updated here: it accepts 10 newly missed; the judge is as good as before",
         GOOD,
