@@ -326,8 +326,8 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
 
 def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool = True) -> str:
     """Which columns of a file were taken for what, and which for nothing."""
+    from pytest_jrh.sources.answers import system_fields
     from pytest_jrh.sources.columns import BESIDE, columns_named
-    from pytest_jrh.sources.pairs import system_fields
 
     results, columns = table.table.results, table.columns
     parts = []

@@ -25,6 +25,7 @@ from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import same_lines
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
+from pytest_jrh.sources.answers import orders_of, placed, systems_of
 from pytest_jrh.sources.columns import (
     NONE,
     OF_PEOPLE,
@@ -41,7 +42,6 @@ from pytest_jrh.sources.columns import (
     table_slices,
     texts_of_row,
 )
-from pytest_jrh.sources.pairs import orders_of, placed, systems_of
 from pytest_jrh.sources.tables import read_table, table_of, with_named
 from pytest_jrh.sources.verdicts import (
     TableCase,
@@ -53,7 +53,6 @@ from pytest_jrh.sources.verdicts import (
     table_scale,
     weigh,
 )
-from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.comparison import (
     CASE_CHANGED,
     NEVER_REPORTED,
@@ -64,10 +63,11 @@ from pytest_jrh.stats.comparison import (
 )
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
+from pytest_jrh.stats.people import VotedCase, Votes
 from pytest_jrh.stats.probabilities import ERROR
 from pytest_jrh.stats.rule import Asked
+from pytest_jrh.stats.statistics import Stratum, strata
 from pytest_jrh.stats.verdicts import NOT_COMPARED, Coded, Verdicts
-from pytest_jrh.stats.weights import Stratum, strata
 
 _MOST_KEPT = 8192
 _MOST_NAMED = 3

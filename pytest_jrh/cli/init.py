@@ -52,8 +52,8 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
+from pytest_jrh.sources.answers import CHOSEN, two_answers
 from pytest_jrh.sources.columns import Table
-from pytest_jrh.sources.pairs import CHOSEN, two_answers
 from pytest_jrh.sources.source import as_pointer, several_values
 from pytest_jrh.sources.tables import read_table
 from pytest_jrh.sources.verdicts import Values

@@ -35,6 +35,7 @@ from pytest_jrh.people.labels import Disputes, LabelTable, label_word, read_rows
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
+from pytest_jrh.sources.answers import CHOSEN, two_answers
 from pytest_jrh.sources.columns import (
     ROLES,
     CaseKey,
@@ -43,7 +44,6 @@ from pytest_jrh.sources.columns import (
     columns_named,
     texts_to_label,
 )
-from pytest_jrh.sources.pairs import CHOSEN, two_answers
 from pytest_jrh.sources.tables import with_named
 from pytest_jrh.store.records import case_digest
 

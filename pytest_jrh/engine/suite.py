@@ -15,9 +15,8 @@ from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
-from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import expand, with_probes
-from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.config.suite import Places, Suite, SuiteTest
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import (
@@ -51,8 +50,8 @@ from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, read_people
 from pytest_jrh.recording.cassettes import cassettes_in
+from pytest_jrh.sources.answers import systems_in
 from pytest_jrh.sources.columns import run_slices
-from pytest_jrh.sources.pairs import systems_in
 from pytest_jrh.sources.source import Source, with_clusters
 from pytest_jrh.store.made_cases import (
     RecordIndex,

@@ -17,10 +17,11 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.stats.annotators import VotedCase, Votes
 from pytest_jrh.stats.people import (
     AgainstPeople,
     VerifierAgainstPeople,
+    VotedCase,
+    Votes,
     against_people,
     digest_of,
     verifier_against_people,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
-from pytest_jrh.config.places import Places
+from pytest_jrh.config.suite import Places
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.cases import (
     SETTLED,
@@ -55,8 +55,8 @@ from pytest_jrh.core.files import append_line, atomic_write, exists, relative_pa
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
 from pytest_jrh.core.text import as_known, counted, nearest_hint, same_lines, spreadsheet_hint
+from pytest_jrh.sources.answers import place_named
 from pytest_jrh.sources.columns import Table, columns_named
-from pytest_jrh.sources.pairs import place_named
 from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field
 from pytest_jrh.sources.tables import guarded, read_table
 from pytest_jrh.store.ledger import table_bytes

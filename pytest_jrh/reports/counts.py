@@ -16,13 +16,18 @@ from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.classes import FALSE_ALARMS, PASSED_OVER, called
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
-from pytest_jrh.stats.statistics import Statistics, statistics_of
+from pytest_jrh.stats.statistics import (
+    FALSE_ALARMS,
+    PASSED_OVER,
+    Statistics,
+    called,
+    labels_for,
+    statistics_of,
+)
 from pytest_jrh.stats.verdicts import Rows, Verdicts
-from pytest_jrh.stats.weights import labels_for
 
 # So many rows still fit a glance.
 _MOST_ROWS = 8

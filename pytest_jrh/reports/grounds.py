@@ -36,10 +36,16 @@ from pytest_jrh.reports.blocks import (
 from pytest_jrh.reports.case_facts import label_basis, score_name
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import case_list, pairs_table
-from pytest_jrh.stats.annotators import THE_JUDGE, Agreement
 from pytest_jrh.stats.figures import percent, range_text
 from pytest_jrh.stats.intervals import Estimate
-from pytest_jrh.stats.people import FEWEST_LABELS, AgainstPeople, digest_of, violation_rates
+from pytest_jrh.stats.people import (
+    FEWEST_LABELS,
+    THE_JUDGE,
+    AgainstPeople,
+    Agreement,
+    digest_of,
+    violation_rates,
+)
 
 _NAMES = {"false_positive_rate": "FPR"}
 _MOST_VOTES = 5

@@ -25,7 +25,7 @@ from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat, Of
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
-from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, Answers
+from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, PAIRS, Answers
 from pytest_jrh.sources.columns import CaseKey, Table, TextToLabel
 from pytest_jrh.sources.conversations import (
     CONVERSATIONS,
@@ -35,7 +35,6 @@ from pytest_jrh.sources.conversations import (
     guessed_format,
 )
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.pairs import PAIRS
 from pytest_jrh.sources.source import (
     NOT_SAID,
     Aliases,

@@ -18,7 +18,6 @@ from pytest_jrh.core.cases import Slices
 from pytest_jrh.core.results import JudgeLine
 from pytest_jrh.core.scales import BINARY, CaseClass, Scale, off
 from pytest_jrh.core.text import counted, one_line, out_of
-from pytest_jrh.stats.classes import GIVEN_NO_LEVEL, apart, called, mistakes_text
 from pytest_jrh.stats.comparison import Baseline, short
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.intervals import t_quantile
@@ -40,6 +39,7 @@ from pytest_jrh.stats.rule import (
     judge_losses,
 )
 from pytest_jrh.stats.slices import slice_name, with_sets
+from pytest_jrh.stats.statistics import GIVEN_NO_LEVEL, apart, called, mistakes_text
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, distinct
 
 # What is computed in another order is the same.

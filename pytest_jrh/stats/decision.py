@@ -25,7 +25,6 @@ from pytest_jrh.stats.changes import (
     points,
     set_changes,
 )
-from pytest_jrh.stats.classes import called, mistakes_text
 from pytest_jrh.stats.comparison import (
     CASE_CHANGED,
     NEVER_REPORTED,
@@ -39,7 +38,7 @@ from pytest_jrh.stats.intervals import estimate_kappa
 from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, Asked, SetChange, fisher_test
-from pytest_jrh.stats.statistics import accuracy_of
+from pytest_jrh.stats.statistics import accuracy_of, called, mistakes_text
 from pytest_jrh.stats.verdicts import Verdicts
 
 _NoPass: TypeAlias = Literal["UNCLEAR", "FAIL"]

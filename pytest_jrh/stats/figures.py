@@ -16,9 +16,8 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, TIE, Mode, Scale
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.classes import confusions
 from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate
-from pytest_jrh.stats.statistics import Statistics, kappa_of, statistics_of
+from pytest_jrh.stats.statistics import Statistics, confusions, kappa_of, statistics_of
 from pytest_jrh.stats.verdicts import Verdicts
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number"]

@@ -15,11 +15,10 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import one_line, out_of
-from pytest_jrh.stats.classes import FALSE_ALARMS, false_alarms
 from pytest_jrh.stats.comparison import Scope
 from pytest_jrh.stats.intervals import NO_VERDICT, Estimate, majority_flip
 from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.statistics import flicker_of, share_of
+from pytest_jrh.stats.statistics import FALSE_ALARMS, false_alarms, flicker_of, share_of
 from pytest_jrh.stats.verdicts import Bools, Coded, Verdicts
 
 # What is computed in another order is the same.

@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import check_table
 from pytest_jrh.engine.suite import make_ready
-from pytest_jrh.stats.annotators import Agreement, Votes, agreement
+from pytest_jrh.stats.people import Agreement, Votes, agreement
 from tests.browser.opened import LabelPages
 from tests.browser.test_blind_labelling import finish, wait_count, wait_number
 from tests.support.label_session import labelling_session

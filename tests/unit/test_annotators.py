@@ -13,7 +13,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.core.scales import BINARY, Scale, numbered
-from pytest_jrh.stats.annotators import VotedCase, Votes, agreement, alt_test, people_beside
+from pytest_jrh.stats.people import VotedCase, Votes, agreement, alt_test, people_beside
 from pytest_jrh.stats.statistics import judge_pairs
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 from tests.support.made_cases import make_result, make_spec
