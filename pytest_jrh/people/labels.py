@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
-from pytest_jrh.config.suite import Places
+from pytest_jrh.config.places import Places
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.cases import (
     SETTLED,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config.load import load_suite
-from pytest_jrh.config.suite import Suite, argument
+from pytest_jrh.config.places import argument
+from pytest_jrh.config.suite import Suite
 from tests.support.suites import SuiteFiles, write_suite
 
 
