@@ -329,15 +329,17 @@ def read_text(
         raise InputError(f"cannot be read: {printable(reason)}", file) from None
     if path.exists():
         raise InputError("is not a file", file)
-    for folder in Path.cwd().parents:
-        if (folder / file).is_file():
-            how = how or f"run it in {folder}"
     # The first part of the path that is wrong.
     wrong, noun = path, "file"
     while not wrong.parent.exists():
         wrong, noun = wrong.parent, "folder"
     names = [beside.name for beside in wrong.parent.glob("*")]
-    raise InputError("no such file", file, hint=how or nearest_hint(wrong.name, names, noun))
+    # Who has mistyped a name does not want another file made.
+    hints = [nearest_hint(wrong.name, names, noun), how]
+    for folder in Path.cwd().parents:
+        if (folder / file).is_file():
+            hints = [f"run it in {folder}"]
+    raise InputError("no such file", file, hint="; ".join(filter(None, hints)) or None)
 
 
 def _text_of(raw: bytes, file: str) -> str:

@@ -75,10 +75,10 @@ def test_a_wrong_folder_is_no_wrong_name(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "logs" / "a.csv").write_text("id\n", "utf-8")
     for folder, file, hint in (
         (".", "log/a.csv", "logs is the nearest folder"),
-        (".", "logs/b.csv", "a.csv is the nearest file"),
+        (".", "logs/b.csv", "a.csv is the nearest file; copy it"),
         ("logs/below", "logs/a.csv", f"run it in {tmp_path}"),
     ):
         monkeypatch.chdir(tmp_path / folder)
         with pytest.raises(InputError) as refused:
-            read_text(Path(file), file)
+            read_text(Path(file), file, how="copy it")
         assert hint in str(refused.value)
