@@ -40,7 +40,7 @@ from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
 
 LIMIT = 60_000
-FOLD = "How sure, and where it comes from"
+FOLD = "How sure, and from where"
 _RESERVED = 400
 _CUT = (
     "\n*This report was cut at its size limit: {lines} left out here. The other reports hold "
@@ -54,7 +54,7 @@ _MOST_VOICES = 2
 # reason; others are whole there, or in the fold.
 _OPEN_PROMPT = 130
 _OPEN_EDIT = 180
-_OPEN_REASON = 240
+_OPEN_REASON = 225
 _SHORT_REASON = 80
 _WHOLE = 1_200
 # Of what a change leaves as it was, this much is shown beside it.

@@ -459,14 +459,13 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         if session.decision and session.decision.comparison:
             newly_wrong = {*worst.ids} & {*session.decision.regressions}
             text += f" ({len(newly_wrong):,} newly wrong)"
-        [grounds] = session.grounds.values()
-        people = listed(grounds.votes.person.names, _MOST_SUITES)
-        whose = f" of {people}" if people else ""
+        names = [name for each in session.grounds.values() for name in each.votes.person.names]
+        whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
         return Line("next", f"{text}; where a label{whose} is wrong, correct it in that row")
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
-    correct = "drop it" if is_made else "correct it where it was given"
+    correct = "drop it" if is_made else "correct its file"
     text = f"label wrong: {correct}; right: fix {_judge_to_fix(session, wrong[0].judge)}"
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.
@@ -474,7 +473,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         text += ", or --jrh-update-baseline"
     command = session.command(["--lf", "--jrh-review"])
     if command:
-        text = f"opens a page, and waits; {text}"
+        text = f"opens a page; {text}"
     return Line("next", text, command=command)
 
 

@@ -120,7 +120,7 @@ def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource) -> None:
     is_made = labelled_by in ("made", "unconfirmed")
     [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
     assert isinstance(line, Line)
-    advice = "drop it" if is_made else "correct it where it was given"
+    advice = "drop it" if is_made else "correct its file"
     assert line.text == f"label wrong: {advice}; right: fix the judge"
 
 
