@@ -4,6 +4,7 @@ any call; and the suites of a session, of which none shares its places with anot
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -40,7 +41,7 @@ from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
 from pytest_jrh.core.scales import coded
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.transcript import assistant_indices
+from pytest_jrh.core.transcript import CONTEXT_ID, answer_parts, assistant_indices
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
@@ -311,6 +312,7 @@ def make_ready(
         _ = ready.grounds
     with collecting(problems):
         _ = ready.runs
+        _refuse_absent_context(ready)
         if suite.labels and source is not None:
             run_labels = find_labels(suite, source, ready.runs, places)
             problems += run_labels.problems
@@ -336,6 +338,30 @@ def make_ready(
             ready, recorded=Recorded.of(suite.cassette_dir, cassettes_in(suite.cassette_dir))
         )
     return ready
+
+
+def _refuse_absent_context(ready: ReadySuite) -> None:
+    """Refuse a prompt that shows a context, of which no answer has one: the judge would see none,
+    and its verdicts cost as much. A prompt may show one only if there is one.
+    """
+    for judge in ready.judges.values():
+        if not isinstance(judge, PromptJudge) or ready.source is None:
+            continue
+        template = judge.template
+        if CONTEXT_ID not in template.variables or "{%" in template.source:
+            continue
+        for run in ready.runs:
+            with contextlib.suppress(Unscored):
+                if (
+                    run.skip is None
+                    and answer_parts(ready.source.run(run.key).messages)[CONTEXT_ID]
+                ):
+                    break
+        else:
+            message = "the prompt shows context, and no answer has one"
+            hint = "name its column (`init --context COL`; in a config `suite.format: {context: "
+            hint += "/COLUMN}`), or take it out of the prompt"
+            raise InputError(message, template.origin, hint=hint)
 
 
 def _refuse_closed_folders(suite: Suite) -> None:

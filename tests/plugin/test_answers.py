@@ -308,3 +308,13 @@ def test_a_word_that_is_no_verdict_is_named_and_may_become_one(tmp_path: Path) -
         config("kind|unkind")
         done = session(tmp_path, server)
         assert "FAIL  1 case has no verdict (in 1 repeat 2 was never asked)" in done.stdout
+
+
+def test_a_prompt_that_shows_a_context_needs_one(tmp_path: Path) -> None:
+    write_files(tmp_path, {"judge.md": "{{ context }} {{ response }} {{ rubric }} Reply in JSON."})
+    labels = CONFIG.replace(", perturbation, positives", "")
+    path = write(tmp_path, f"{labels}judge: {{model: openai/judge, prompt_path: judge.md}}\n")
+    assert run_pytest(tmp_path, f"--jrh-config={path}", "--co").code == 0
+    write_files(tmp_path, {"rows.csv": ROWS.replace("context", "passage")})
+    refused = run_pytest(tmp_path, f"--jrh-config={path}", "--co")
+    assert "judge.md: the prompt shows context, and no answer has one" in refused.stderr
