@@ -162,7 +162,7 @@ def _write_promptfoo(suite: Path, base_url: str) -> None:
 
 
 def _quiet(suite: Path) -> Mapping[str, str]:
-    """The variables by which promptfoo asks nobody but the grader, and keeps what it writes."""
+    """Environment variables: promptfoo calls only the grader, and writes below the suite."""
     return {
         "PROMPTFOO_CONFIG_DIR": str(suite / "promptfoo"),
         "PROMPTFOO_DISABLE_TELEMETRY": "1",

@@ -15,7 +15,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from importlib import resources
 from pathlib import Path
@@ -304,43 +304,20 @@ def start_suite(options: Namespace) -> int:
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
-    has_labels = values["label"] or values["label_file"]
-    texts = {
-        values["config"]: _filled("labels.yml" if has_labels else "config.yml", values),
-        **{file: _filled(text, values) for file, text in gate.items()},
-        **_schemas(_CONFIGS),
-        attributes: _ATTRIBUTES,
-    }
-    if not values["code"]:
-        prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
-        head = _filled("judge.head.md", values)
-        texts[values["judge"]] = values["own_prompt"] or head + prompt.read_text("utf-8")
+    texts = {**_texts(values, gate), attributes: _ATTRIBUTES}
     if not rubrics:
         texts[values["rubrics"]] = _filled("rubrics.yml", values, entries=entries)
     kept_files = []
     for file in gate:
-        place = folder / file
-        if place.exists():
-            # The gate of an earlier suite stays as it is, and so do the jobs that a project has on
-            # GitLab, which are all in one file.
-            head, _, _ = texts[file].partition("\n")
-            is_ours = place.name != _GITLAB or place.read_text("utf-8", "replace").startswith(head)
-            if not options.force or not is_ours:
-                kept_files.append(file)
-                del texts[file]
+        if _is_kept(folder / file, texts[file], force=options.force):
+            kept_files.append(file)
+            del texts[file]
     copies = {}
     for to, source in sources.items():
         if os.path.realpath(folder / to) != os.path.realpath(source):
             copies[to] = source
     if not options.force:
-        # Suites share these.
-        shared = {*_schemas(_CONFIGS), attributes}
-        problems = []
-        for file in (*texts, *copies):
-            if file not in shared and (folder / file).exists():
-                problems.append(Problem("already exists", str(folder / file)))
-        if problems:
-            raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
+        _refuse_existing(folder, [*texts, *copies], {*_schemas(_CONFIGS), attributes})
     contents: dict[str, bytes | str] = {**texts}
     for to, source in copies.items():
         contents[to] = source.read_bytes()
@@ -362,6 +339,42 @@ def start_suite(options: Namespace) -> int:
     )
     sys.stdout.write(visible(next_steps))
     return 0
+
+
+def _texts(values: Json, gate: Mapping[str, str]) -> dict[str, str]:
+    """The texts of config, gate, schemas and prompt, by their paths in the folder."""
+    has_labels = values["label"] or values["label_file"]
+    texts = {
+        values["config"]: _filled("labels.yml" if has_labels else "config.yml", values),
+        **{file: _filled(text, values) for file, text in gate.items()},
+        **_schemas(_CONFIGS),
+    }
+    if not values["code"]:
+        prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
+        head = _filled("judge.head.md", values)
+        texts[values["judge"]] = values["own_prompt"] or head + prompt.read_text("utf-8")
+    return texts
+
+
+def _is_kept(file: Path, text: str, *, force: bool) -> bool:
+    """Whether a file of the project stays as it is: the gate of an earlier suite, or the jobs that
+    a project has on GitLab, which are all in one file.
+    """
+    if not file.exists():
+        return False
+    head, _, _ = text.partition("\n")
+    is_ours = file.name != _GITLAB or file.read_text("utf-8", "replace").startswith(head)
+    return not force or not is_ours
+
+
+def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]) -> None:
+    """Refuse files that are there already, but for those that suites share."""
+    problems = []
+    for file in files:
+        if file not in shared and (folder / file).exists():
+            problems.append(Problem("already exists", str(folder / file)))
+    if problems:
+        raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
 
 
 def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> None:

@@ -50,14 +50,8 @@ from pytest_jrh.store.records import case_digest
 
 def label_file(options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
-    if options.sample is not None and options.sample < 1:
-        raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
-    if not 0 <= options.overlap <= 1:
-        raise InputError(f"got {options.overlap}; must be from 0 to 1", key="--overlap")
     path, out = options.file, options.disagreements or options.out
-    if out.suffix.lower() != ".csv":
-        key = "--disagreements" if options.disagreements else "--out"
-        raise InputError(f"got {out}; must end in .csv", key=key)
+    _refuse_options(options, out)
     table = table_in(path, with_text=bool(options.text))
     texts: Iterable[TextToLabel]
     verdicts: Sequence[str] = ()
@@ -110,16 +104,8 @@ def label_file(options: Namespace) -> int:
     if table is not None:
         notices = (*notices, *_other_words(table, verdicts, asked))
     labels = LabelTable(out, cases, "drawn" if options.sample else "")
-    for row in () if options.disagreements else labels.rows():
-        # Labels that stand for several cases are weighed beside no others.
-        if bool(row.weight) != bool(options.by):
-            message = "is drawn by --by and has a weight" if row.weight else "has no weight"
-            raise InputError(
-                f"a label here {message}, and new ones have {'one' if options.by else 'none'}",
-                str(out),
-                row.line,
-                hint="name another file: --out CSV",
-            )
+    if not options.disagreements:
+        _refuse_other_weights(labels, out, by=options.by)
     if options.by:
         words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
         labelled = {label.case_digest for label in labels.people()}
@@ -170,15 +156,39 @@ def label_file(options: Namespace) -> int:
         else:
             command += ["--pairs"] if pair else []
             command += ["--case", options.case] if options.case else []
-        by = options.by
-        if table is not None and by and [by] != [*verdicts] and _has_answer(table, by, asked):
-            command += ["--verdict", by]
+            by = options.by
+            if by and [by] != [*verdicts] and _has_answer(table, by, asked):
+                command += ["--verdict", by]
         sys.stdout.write(
             visible(
                 f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
             )
         )
     return 0
+
+
+def _refuse_options(options: Namespace, out: Path) -> None:
+    """Refuse values that the command cannot use, whatever the file holds."""
+    if options.sample is not None and options.sample < 1:
+        raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
+    if not 0 <= options.overlap <= 1:
+        raise InputError(f"got {options.overlap}; must be from 0 to 1", key="--overlap")
+    if out.suffix.lower() != ".csv":
+        key = "--disagreements" if options.disagreements else "--out"
+        raise InputError(f"got {out}; must end in .csv", key=key)
+
+
+def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
+    """Refuse labels that stand for several cases beside others, which are weighed otherwise."""
+    for row in labels.rows():
+        if bool(row.weight) != bool(by):
+            message = "is drawn by --by and has a weight" if row.weight else "has no weight"
+            raise InputError(
+                f"a label here {message}, and new ones have {'one' if by else 'none'}",
+                str(out),
+                row.line,
+                hint="name another file: --out CSV",
+            )
 
 
 def _beside(table: Table, pair: Sequence[str]) -> list[str]:
