@@ -345,23 +345,24 @@ def _refuse_absent_context(ready: ReadySuite) -> None:
     and its verdicts cost as much. A prompt may show one only if there is one.
     """
     for judge in ready.judges.values():
-        if not isinstance(judge, PromptJudge) or ready.source is None:
+        if not isinstance(judge, PromptJudge):
             continue
         template = judge.template
-        if CONTEXT_ID not in template.variables or "{%" in template.source:
-            continue
-        for run in ready.runs:
-            with contextlib.suppress(Unscored):
-                if (
-                    run.skip is None
-                    and answer_parts(ready.source.run(run.key).messages)[CONTEXT_ID]
-                ):
-                    break
-        else:
+        is_shown = CONTEXT_ID in template.variables and "{%" not in template.source
+        if is_shown and ready.source is not None and not _has_context(ready.source, ready.runs):
             message = "the prompt shows context, and no answer has one"
             hint = "name its column (`init --context COL`; in a config `suite.format: {context: "
             hint += "/COLUMN}`), or take it out of the prompt"
             raise InputError(message, template.origin, hint=hint)
+
+
+def _has_context(source: Source, runs: Iterable[RunSummary]) -> bool:
+    """Whether a run that can be read has a context; most often the first one says so."""
+    for run in runs:
+        with contextlib.suppress(Unscored):
+            if run.skip is None and answer_parts(source.run(run.key).messages)[CONTEXT_ID]:
+                return True
+    return False
 
 
 def _refuse_closed_folders(suite: Suite) -> None:
