@@ -245,11 +245,9 @@ def tools_of(messages: Messages, before: Mapping[str, Tool] = {}) -> dict[str, T
 
 
 # Digits that are part of a word, an id, a date or a time are none; those of `56.00/month` are one.
-_NUMBER = re.compile(r"(?<![\w/])(?<!\d:)(?<!\w-)\d++(?:[.,'\u00a0\u202f]\d+)*+(?!\w|[-:]\w|/\d)")
-_CURRENCY = re.compile(
-    r"[$€£¥₹]|(?<![^\W\d_])(?:USD|EUR|GBP|CHF|JPY|INR|dollars?|euros?)(?![^\W\d_])", re.IGNORECASE
-)
-_TOKEN = re.compile(r"\w+(?:[-_./:@#+]\w+)*+")
+_NUMBER = r"(?<![\w/])(?<!\d:)(?<!\w-)\d++(?:[.,'\u00a0\u202f]\d+)*+(?!\w|[-:]\w|/\d)"
+_CURRENCY = r"(?i)[$€£¥₹]|(?<![^\W\d_])(?:USD|EUR|GBP|CHF|JPY|INR|dollars?|euros?)(?![^\W\d_])"
+_WORD = r"\w+(?:[-_./:@#+]\w+)*+"
 _THOUSANDS = 3
 _SHORTEST_TEXT = 4
 _LONGEST_TEXT = 200
@@ -313,7 +311,7 @@ def mentioned(values: Values, texts: Sequence[str]) -> Values:
 
 def is_id(value: Decimal | str) -> bool:
     """Whether a value is one word with a digit in it, and no number."""
-    if isinstance(value, Decimal) or len(value) < _SHORTEST_TEXT or not _TOKEN.fullmatch(value):
+    if isinstance(value, Decimal) or len(value) < _SHORTEST_TEXT or not re.fullmatch(_WORD, value):
         return False
     is_number = all(char.isdigit() or char in ".," for char in value)
     return any(map(str.isdigit, value)) and not is_number
@@ -346,7 +344,7 @@ def _values_in(text: str) -> Iterator[tuple[Decimal | str, str]]:
     whole = _folded(text).strip(" .")
     if _SHORTEST_TEXT <= len(whole) <= _LONGEST_TEXT and any(map(str.isalpha, whole)):
         yield whole, " ".join(text.split())
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_WORD, text):
         if is_id(match[0]):
             yield _folded(match[0]), shortened(match[0], _LONGEST_TEXT)
 
@@ -354,8 +352,8 @@ def _values_in(text: str) -> Iterator[tuple[Decimal | str, str]]:
 def _numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
     """The numbers of a text in every reading, each with how it is written."""
     # `USD56` and `56€` are amounts, `B56` and `7b` are parts of ids.
-    text = _CURRENCY.sub(" $ ", text)
-    for match in _NUMBER.finditer(text):
+    text = re.sub(_CURRENCY, " $ ", text)
+    for match in re.finditer(_NUMBER, text):
         start, end = match.span()
         if end - start > _MOST_DIGITS:
             continue

@@ -219,7 +219,7 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
     )
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+_PLAIN = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?"
 _LONGEST_NAME = 64
 _MOST_COPIES = 6
 _ATTRIBUTES = (
@@ -411,7 +411,7 @@ def _schemas(folder: str) -> dict[str, str]:
 
 
 def _name_problems(argument: str, name: str) -> list[Problem]:
-    if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
+    if len(name) <= _LONGEST_NAME and re.fullmatch(_PLAIN, name):
         return []
     return [
         Problem(
@@ -462,7 +462,7 @@ _IN_BRACES = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
 _OTHERWISE = re.compile(r"(?:<<|\$\{?|%\(|\[)([A-Za-z_]\w*)(?:>>|\}|\)s|\])?")
 """The placeholders of other templates, which are not read."""
 _ON_OFFER = r"""(?:[`'"*]+\w[\w -]*[`'"*]+|[A-Z][A-Z_-]+)"""
-_OFFER = re.compile(rf"{_ON_OFFER}(?:(?:,? or|,| ?/) ?{_ON_OFFER})+")
+_OFFER = rf"{_ON_OFFER}(?:(?:,? or|,| ?/) ?{_ON_OFFER})+"
 """Words in capitals or quotes of which one is to be chosen: GOOD, FAIR or BAD."""
 
 
@@ -602,7 +602,7 @@ def _variable(name: str, options: Namespace) -> str:
 def _unexplained(text: str, known: Fields) -> Sequence[str]:
     """The words without a meaning that the end of a prompt offers beside words that have one."""
     *_, closing = text.strip().split("\n\n")
-    offered = re.findall(_ON_OFFER, "".join(_OFFER.findall(closing)[-1:]))
+    offered = re.findall(_ON_OFFER, "".join(re.findall(_OFFER, closing)[-1:]))
     words = [word.strip("`'\"*") for word in offered]
     strangers = [word for word in words if as_word(word) not in known]
     return strangers if len(strangers) < len(words) else ()

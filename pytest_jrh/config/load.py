@@ -57,16 +57,15 @@ _RUBRICS: KeyPath = ("suite", "rubrics")
 _BLIND_LABELS: KeyPath = ("blind", "labels")
 _EDITORS_MODEL: KeyPath = (EDITOR.name, "model")
 _JUDGES_MODEL: KeyPath = (JUDGE.name, "model")
-_SECTION = re.compile(
-    rf"^[\"']?(?:cases|admin|{AGENT})[\"']?[ \t]*:"
-    rf"|\A\s*\{{(?s:.*?)[\"'](?:cases|admin|{AGENT})[\"']\s*:",
-    re.MULTILINE,
+_SECTION = (
+    rf"(?m)^[\"']?(?:cases|admin|{AGENT})[\"']?[ \t]*:"
+    rf"|\A\s*\{{(?s:.*?)[\"'](?:cases|admin|{AGENT})[\"']\s*:"
 )
 
 
 def looks_like_suite(path: Path) -> bool:
     """Whether the beginning of a file looks like a suite's config; reads 64 kB and never raises."""
-    return _SECTION.search(read_head(path)) is not None
+    return re.search(_SECTION, read_head(path)) is not None
 
 
 def fit(document: Document) -> tuple[Config, Converted]:

@@ -500,7 +500,7 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     """Probes that are not used for this rubric, such as {skip: [verdict_pressure]}."""
 
 
-_KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
+_KEY_WORDS = r"(?i)key|token|secret|password|auth"
 # How pydantic's place of a key of a mapping ends.
 _OF_A_KEY = "[key]"
 
@@ -530,7 +530,7 @@ def misfits(
             case "extra_forbidden":
                 key, keys = str(path[-1]), section.model_fields
                 hint = nearest_hint(key, keys, "key")
-                if issubclass(section, StageSection) and _KEY_WORDS.search(key):
+                if issubclass(section, StageSection) and re.search(_KEY_WORDS, key):
                     hint = "keys come from the environment, such as OPENAI_API_KEY; no config "
                     hint += "holds one"
                 where = "the sections of a config are"

@@ -34,7 +34,7 @@ from pytest_jrh.core.transcript import storable
 CANNOT_TELL = "cannot tell"
 
 # Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 _LONGEST_WORD = 1_000
 _ENCODING = "save the file as UTF-8 (in Excel: Save as, CSV UTF-8)"
 _PART = re.compile(r"([+-]?\d{1,18})(?:\.0*)?\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
@@ -59,7 +59,7 @@ def _words(raw: object) -> str:
     """A value with one blank between words, and nothing that has no width. A sequence for a
     terminal stays, as it may hide what makes the value another one.
     """
-    return " ".join(_UNSEEN.sub("", as_text(raw)).split())
+    return " ".join(re.sub(_UNSEEN, "", as_text(raw)).split())
 
 
 def as_word(raw: object) -> str:
@@ -199,7 +199,7 @@ _TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
 _TAG = "tag:yaml.org,2002:"
 _TEXTS = {f"{_TAG}str", f"{_TAG}null"}
 # Two of them are one character in JSON, and neither is one in YAML.
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -302,7 +302,7 @@ def _json_nodes(text: str, file: str) -> _Nodes:
     """The places in a JSON text; none in the few that are no YAML."""
     nodes = _Nodes(file)
     with contextlib.suppress(yaml.YAMLError, RecursionError):
-        root: Any = yaml.compose(_ESCAPED_SURROGATE.sub(r"\\uf0", text), Loader=_Loader)
+        root: Any = yaml.compose(re.sub(_ESCAPED_SURROGATE, r"\\uf0", text), Loader=_Loader)
         nodes.visit(root, ())
     return nodes
 

@@ -40,9 +40,9 @@ _SAFE = "@+="
 _LONGEST_PART = 64
 _LONGEST_JUDGE = 32
 _LONGEST_IN_STEM = 36
-_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
-_LABEL_OF_STEM = re.compile(r"\.score_\d+$")
-_RUN_OF_STEM = re.compile(r".+\.e\d+(?=\.|$)", re.DOTALL)
+_RESERVED = r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\."
+_LABEL_OF_STEM = r"\.score_\d+$"
+_RUN_OF_STEM = r"(?s).+\.e\d+(?=\.|$)"
 
 
 # The same few ids go into every name of every case.
@@ -70,7 +70,7 @@ def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> 
         part = f"%2E{part[1:]}"
     ambiguous = re.sub(r"%[0-9A-F]{2}", "", part) != re.sub(r"%[0-9A-F]{2}", "", part).lower()
     # Windows takes `nul.txt`, and whatever else follows the dot, for the device `nul`.
-    reserved = _RESERVED.fullmatch(part)
+    reserved = re.fullmatch(_RESERVED, part)
     file_name = part.replace(".", "_") if reserved else part
     return f"{file_name}~{short_digest(text, 8)}" if ambiguous or reserved else part
 
@@ -178,7 +178,7 @@ class Recorded:
         variants: dict[str, set[str]] = {}
         for path in cassettes:
             stem = _stem(path)
-            if of_run := _RUN_OF_STEM.match(stem.name):
+            if of_run := re.match(_RUN_OF_STEM, stem.name):
                 runs.add(of_run[0])
             variants.setdefault(_of_any_variant(stem, folder), set()).add(stem.suffix[1:])
         return cls(frozenset(runs), {case: frozenset(names) for case, names in variants.items()})
@@ -229,7 +229,7 @@ def former_cassettes(
             recorded_case, separator, file_of_judge = str(path).rpartition(_JUDGING)
             case = recorded_case
             if path.parts[-3] == NATURAL:
-                case = _LABEL_OF_STEM.sub("", case)
+                case = re.sub(_LABEL_OF_STEM, "", case)
             if separator and (case != recorded_case or file_of_judge not in present):
                 paths.setdefault(case, []).append(path)
         return paths

@@ -14,29 +14,27 @@ from urllib.parse import quote, quote_plus, unquote_plus, urlsplit, urlunsplit
 
 REDACTED = "[REDACTED]"
 _SHORTEST = 16
-_CREDENTIAL_WORD = re.compile(
-    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|AUTH|AUTHORIZATION|BEARER|COOKIE|PAT)S?\d*$",
-    re.IGNORECASE,
+_CREDENTIAL_WORD = (
+    r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|AUTH|AUTHORIZATION|BEARER"
+    r"|COOKIE|PAT)S?\d*$"
 )
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
 _OF_A_WORD = r'[^\s"\\]'
-_SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(?=\S)", re.IGNORECASE)
-_KEY_NAME = re.compile(
-    r"key|apikey|token|sig|signature|code|password|passwd|pwd|secret|auth|authorization|credential"
+_SCHEME = r"(?i)(?:Bearer|Basic|Token)\s+(?=\S)"
+_KEY_NAME = (
+    r"(?s)key|apikey|token|sig|signature|code|password|passwd|pwd|secret|auth|authorization|credential"
     r"|credentials|assertion|sas|session|hmac|sign|jwt|bearer|awsaccesskeyid|key_pair_id"
-    r"|googleaccessid|.*_(?:key|apikey|token|secret|signature|password|credential|auth)",
-    re.DOTALL,
+    r"|googleaccessid|.*_(?:key|apikey|token|secret|signature|password|credential|auth)"
 )
 # Of JSON, also inside of JSON, and as Python shows it: such as `"access_token": "`.
-_FIELD = re.compile(
-    r"(?P<before>[\"'][\w.-]{0,40}?(?:passw(?:or)?d|passphrase|secret|authorization|cookie"
+_FIELD = (
+    r"(?is)(?P<before>[\"'][\w.-]{0,40}?(?:passw(?:or)?d|passphrase|secret|authorization|cookie"
     r"|(?:access|refresh|id|auth|session|bearer|security|api|oauth)[_-]?token"
     r"|(?:api|access|private|secret(?:[_-]?access)?)[_-]?key)"
-    r"\\{0,7}[\"']\s{0,9}:\s{0,9}\\{0,7}[\"'])(?:[^\"'\\]|\\+(?![\"'\\]).)+",
-    re.IGNORECASE | re.DOTALL,
+    r"\\{0,7}[\"']\s{0,9}:\s{0,9}\\{0,7}[\"'])(?:[^\"'\\]|\\+(?![\"'\\]).)+"
 )
-_PARAMETER = re.compile(r"(?P<before>(?:\A|[?&])(?P<name>[\w.-]{1,60})=)[^\s&#\"'<>\\)]+")
-_IN_URL = re.compile(r"(?P<before>://[^\s/?#:@\"'<>]{0,200}:)[^\s/?#@\"'<>]{1,200}(?=@)")
+_PARAMETER = r"(?P<before>(?:\A|[?&])(?P<name>[\w.-]{1,60})=)[^\s&#\"'<>\\)]+"
+_IN_URL = r"(?P<before>://[^\s/?#:@\"'<>]{0,200}:)[^\s/?#@\"'<>]{1,200}(?=@)"
 
 
 def secrets_of(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
@@ -55,7 +53,7 @@ def secrets_of(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
         # Only a path that exists: a base64 key may begin with a slash, too.
         is_path = os.path.isabs(value) and "\0" not in value and os.path.lexists(value)  # noqa: PTH117 - text, not a path yet
         if names_a_credential(name) and not is_path:
-            secrets.update({value, _SCHEME.sub("", value, count=1)})
+            secrets.update({value, re.sub(_SCHEME, "", value, count=1)})
     return _longest_first(secret for secret in secrets if len(secret) >= _SHORTEST)
 
 
@@ -82,7 +80,7 @@ class Redactor:
 
     def learn_header(self, name: str, text: str) -> None:
         """Take in what a header of a request says of who asks."""
-        value = _SCHEME.sub("", text, count=1)
+        value = re.sub(_SCHEME, "", text, count=1)
         if names_a_credential(name) and len(value) >= _SHORTEST:
             self._take([value])
 
@@ -115,8 +113,8 @@ class Redactor:
 
         hidden = rf"\g<before>{REDACTED}"
         # Those that are known first: by its place one may be cut, where a letter of it is escaped.
-        text = _FIELD.sub(hidden, self.text(text))
-        return _PARAMETER.sub(parameter, _IN_URL.sub(hidden, text))
+        text = re.sub(_FIELD, hidden, self.text(text))
+        return re.sub(_PARAMETER, parameter, re.sub(_IN_URL, hidden, text))
 
     def value(self, value: Any) -> Any:
         """Return a JSON-like value, or one of the model, with every string in it (keys too) free of
@@ -166,13 +164,13 @@ def names_a_credential(name: str) -> bool:
     if name.upper() in _WORKING_FOLDERS:
         return False
     words = re.split(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])", name)
-    return name.upper().endswith("_PWD") or any(_CREDENTIAL_WORD.search(word) for word in words)
+    return name.upper().endswith("_PWD") or any(re.search(_CREDENTIAL_WORD, word) for word in words)
 
 
 def _is_key(parameter: str) -> bool:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", unquote_plus(parameter))
     name = words.lower().replace("-", "_")
-    return _KEY_NAME.fullmatch(name) is not None
+    return re.fullmatch(_KEY_NAME, name) is not None
 
 
 def _forms_of(secret: str) -> set[str]:

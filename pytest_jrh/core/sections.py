@@ -108,11 +108,10 @@ class ConfigSection(BaseModel):
         }
 
 
-_SET_ELSEWHERE = re.compile(
-    r"model|messages|temperature|max_tokens|timeout|api_base|base_url|rate_limit|response_format"
+_SET_ELSEWHERE = (
+    r"(?i)model|messages|temperature|max_tokens|timeout|api_base|base_url|rate_limit|response_format"
     r"|stream|n|tools|num_retries|max_retries|extra_headers"
-    r"|.*(?:api_?key|access_key(?:_id)?|token|secret|password|credentials)",
-    re.IGNORECASE,
+    r"|.*(?:api_?key|access_key(?:_id)?|token|secret|password|credentials)"
 )
 
 
@@ -129,7 +128,7 @@ def _with_one_group(pattern: str | None) -> str | None:
 
 def _without_own_keys(params: dict[str, Any] | None) -> dict[str, Any] | None:
     """Refuse parameters that have a key of their own, and keys, which come from the environment."""
-    if any(_SET_ELSEWHERE.fullmatch(name) for name in params or ()):
+    if any(re.fullmatch(_SET_ELSEWHERE, name) for name in params or ()):
         raise ValueError
     return params
 

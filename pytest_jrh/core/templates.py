@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 Style: TypeAlias = Literal["jinja", "braces"]
 _Used: TypeAlias = "tuple[set[str], list[Problem]]"
 """The names that a template uses, and what is wrong with it."""
-_BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_STARTS_LIKE_A_NAME = re.compile(r"\s*([A-Za-z_]\w*)")
-_CLOSING_TAG = re.compile(r"</([A-Za-z_][\w.-]*)\s*>")
+_BRACE = r"\{\{|\}\}|\{([^{}]*)\}|[{}]"
+_STARTS_LIKE_A_NAME = r"\s*([A-Za-z_]\w*)"
+_CLOSING_TAG = r"</([A-Za-z_][\w.-]*)\s*>"
 
 
 @frozen
@@ -103,7 +103,7 @@ def parse_template(
         origin,
         style,
         frozenset(used),
-        frozenset(tag.lower() for tag in _CLOSING_TAG.findall(source)),
+        frozenset(tag.lower() for tag in re.findall(_CLOSING_TAG, source)),
     )
 
 
@@ -125,11 +125,11 @@ def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
     for; beyond that, braces that can only be JSON (`{"score": 1}`) stand for themselves.
     """
     end = json_depth = 0
-    for match in _BRACE.finditer(source):
+    for match in re.finditer(_BRACE, source):
         yield source[end : match.start()], None, end
         end = match.end()
         piece, inner = match[0], match[1]
-        name = _STARTS_LIKE_A_NAME.match(inner or "")
+        name = re.match(_STARTS_LIKE_A_NAME, inner or "")
         if name:
             yield piece, name[1], match.start()
             continue

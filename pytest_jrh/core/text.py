@@ -30,7 +30,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\u
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
 # What a spreadsheet puts to a number, or takes from it.
 _SPREADSHEET = re.compile(r"\.0+$|^\s*(?:0+(?=\d))?|(?<=\d)[,'\s](?=\d{3})|\s+$")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = "[\ud800-\udfff]"
 
 
 class Styled(NamedTuple):
@@ -101,7 +101,7 @@ def plain(text: str) -> str:
     Every line ends in a newline alone.
     """
     text = ANSI.sub("", same_lines(text))
-    return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
+    return _CONTROL.sub("", re.sub(_SURROGATE, "\ufffd", text))
 
 
 def one_line(text: str) -> str:

@@ -27,18 +27,18 @@ _INDENT = "  "
 _LONGEST_NAME = 80
 _DEEPEST_INDENT = 12
 _AS_TEXT = ("text", "reasoning", "tool_use")
-_ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_ROLE = r"[A-Za-z][A-Za-z0-9_-]{0,39}"
 # Fields of JSON whose texts are no words, and what is media in base64.
 _NO_WORDS = (
     "type id format modality detail internal cache_control status signature source_type mime_type "
     "mimeType media_type mediaType encrypted_index encrypted_content timestamp created_at created "
     "createdAt time date model providerMetadata providerOptions"
 )
-_DATA = re.compile("[A-Za-z0-9+/=_-]{64,}")
+_DATA = "[A-Za-z0-9+/=_-]{64,}"
 _CITED = ("citations", "annotations")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = "[\ud800-\udfff]"
 # A text in quotes, a sign, or what stands between signs.
-_JSON_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_JSON_SIGN = r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+'
 _JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 # A model reads over characters without a width, so they do not make "< /transcript>" another tag.
 _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
@@ -72,7 +72,7 @@ def texts_of(message: Message, of_blocks: Sequence[str]) -> list[str]:
 
 def is_role(text: str) -> bool:
     """Whether a text can be a role: one of `ROLES`, or the plain word of another framework."""
-    return text in ROLES or _ROLE.fullmatch(text) is not None
+    return text in ROLES or re.fullmatch(_ROLE, text) is not None
 
 
 def message_mistake(message: Message, roles: Collection[str]) -> str | None:
@@ -315,7 +315,7 @@ def indented_json(text: str) -> str:
         return text
     depth = 0
     lines = [""]
-    for sign in _JSON_SIGN.findall(text):
+    for sign in re.findall(_JSON_SIGN, text):
         if sign in "]}":
             depth -= 1
             if lines[-1].strip():
@@ -398,7 +398,9 @@ def storable(value: _Value) -> tuple[_Value, int]:
     def text(old: str) -> str:
         nonlocal count
         new, surrogates = (
-            (old, 0) if old.isascii() else _LONE_SURROGATE.subn("\N{REPLACEMENT CHARACTER}", old)
+            (old, 0)
+            if old.isascii()
+            else re.subn(_LONE_SURROGATE, "\N{REPLACEMENT CHARACTER}", old)
         )
         count += surrogates
         if "\x00" in new:
@@ -493,7 +495,7 @@ def words_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from words_in(inner, path)
     elif isinstance(value, str):
         text = _text_of_data(value)
-        if text.strip() and not _DATA.fullmatch(text):
+        if text.strip() and not re.fullmatch(_DATA, text):
             yield path, text
 
 

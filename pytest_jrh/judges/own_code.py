@@ -368,10 +368,10 @@ def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
                 yield ".".join(parts[:end])
 
 
-_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|(?<=[\"'`])[A-Z][A-Z0-9]+(?=[\"'`])")
-_ABOUT_VARIABLES = re.compile(r"environ|env ?var|\.env\b", re.IGNORECASE)
-_IS_MISSING = re.compile(r"\b(?:not|no|un)\s?(?:set|found)|missing|required|\bset\b", re.IGNORECASE)
-_ABOUT_KEYS = re.compile(r"credential|api.?key|auth|token", re.IGNORECASE)
+_NAME = r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|(?<=[\"'`])[A-Z][A-Z0-9]+(?=[\"'`])"
+_ABOUT_VARIABLES = r"(?i)environ|env ?var|\.env\b"
+_IS_MISSING = r"(?i)\b(?:not|no|un)\s?(?:set|found)|missing|required|\bset\b"
+_ABOUT_KEYS = r"(?i)credential|api.?key|auth|token"
 _MOST_NAMES = 2
 _ANY_VALUE = "On replay nothing is sent, so any value will do"
 # Libraries whose errors do not name the variable that they look for.
@@ -406,7 +406,7 @@ def advice_on_keys(error: BaseException) -> str:
         if names := _named(cause):
             return f"{' or '.join(names)} is not set. {_to_set(names[:1])}"
     for cause in causes:
-        if not _ABOUT_KEYS.search(str(cause)):
+        if not re.search(_ABOUT_KEYS, str(cause)):
             continue
         for module in (type(cause).__module__, *_modules(cause)):
             if f"{module}.".startswith(_OF_CLOUDS):
@@ -445,11 +445,11 @@ def _named(error: BaseException) -> list[str]:
     if isinstance(error, KeyError) and _modules(error)[-1:] == ["os"]:
         return [error.args[0]]
     text = str(error)
-    about_variables = _ABOUT_VARIABLES.search(text) is not None
-    if not about_variables and not _IS_MISSING.search(text):
+    about_variables = re.search(_ABOUT_VARIABLES, text) is not None
+    if not about_variables and not re.search(_IS_MISSING, text):
         return []
     names = []
-    for name in dict.fromkeys(_NAME.findall(text)):
+    for name in dict.fromkeys(re.findall(_NAME, text)):
         if not os.environ.get(name) and (about_variables or names_a_credential(name)):
             names.append(name)
     return names[:_MOST_NAMES]

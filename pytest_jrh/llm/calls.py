@@ -44,7 +44,7 @@ from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import PAIR, answer_parts, storable
 
-_FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*)```", re.DOTALL)
+_FENCED = r"(?s)```(?:json)?[^\S\n]*+\n(.*)```"
 _TYPE_WORDS = {
     "string": "a text",
     "int": "a whole number",
@@ -106,7 +106,7 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     """
     if issubclass(response_model, TextResponse):
         return response_model.model_validate(dict.fromkeys(response_model.model_fields, text))
-    fenced = _FENCED.fullmatch(text.strip())
+    fenced = re.fullmatch(_FENCED, text.strip())
     return response_model.model_validate_json(_checked(fenced[1] if fenced else text), strict=True)
 
 
@@ -412,7 +412,7 @@ def _raise_if_refused(stage: StageModel, answer: Answer, fingerprints: tuple[str
 
 Names: TypeAlias = "Mapping[Said, str] | None"
 """What the scores are called, where it is not by their numbers."""
-_SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
+_SEPARATOR = r"(?m)^---user---[ \t\r]*$"
 
 INTEGERS = frozenset({"max_steps", "message_index", "lowest_score", "highest_score"})
 """The variables that are whole numbers."""
@@ -561,7 +561,7 @@ def _level_line(scale: Scale, score: int, names: Names = None) -> str:
 @lru_cache
 def _parts(template: Template) -> tuple[Template | None, Template]:
     """Split at the separator before anything is filled in, so that no value can move it."""
-    separator = _SEPARATOR.search(template.source)
+    separator = re.search(_SEPARATOR, template.source)
     if separator is None:
         return None, template
     above, below = template.source[: separator.start()], template.source[separator.end() :]

@@ -284,14 +284,12 @@ _NAMES_FORMAT = r"response.?format|json.?(?:schema|object)|\bschema\b"
 # Gemma's template, and those of vLLM, do not call it by its name.
 _NAMES_SYSTEM = r"\bsystem\b|developer instruction|roles must alternate|messages\W*0\W*role"
 # Where what is sent has no other way: the model, and what messages say.
-_NAMES_OTHER = re.compile(r"\s*(?:model\b|(?:messages|input)(?!.*role))", re.IGNORECASE)
+_NAMES_OTHER = r"(?i)\s*(?:model\b|(?:messages|input)(?!.*role))"
 # The class that litellm raises where it knows that a provider does not accept a parameter.
 _UNSUPPORTED = "UnsupportedParamsError"
 # Groq's code for one answer that did not fit the schema, and litellm's class for one prompt that
 # was not let through: the next may.
-_ABOUT_ONE = re.compile(
-    r"json_validate_failed|failed_generation|ContentPolicyViolation", re.IGNORECASE
-)
+_ABOUT_ONE = r"(?i)json_validate_failed|failed_generation|ContentPolicyViolation"
 
 
 @frozen
@@ -363,7 +361,7 @@ class Negotiation:
         by_itself = status is None and _UNSUPPORTED in words
         if (status not in _BAD_REQUEST and not by_itself) or permanent_failure(status, words):
             return False
-        if _ABOUT_ONE.search(words):
+        if re.search(_ABOUT_ONE, words):
             return False
         refused = request.attempts.refused
         ways = _other_ways(request, sending)
@@ -373,7 +371,7 @@ class Negotiation:
                 return True
         # Most servers that refuse something without its name refuse the response format.
         is_proven = _as_sent(request, sending) in self._answered
-        if is_proven or _NAMES_OTHER.match(parameter) or _NAMES_FORMAT not in ways:
+        if is_proven or re.match(_NAMES_OTHER, parameter) or _NAMES_FORMAT not in ways:
             return False
         refused.add(ways[_NAMES_FORMAT])
         return True

@@ -214,12 +214,11 @@ _ENVELOPE = (
     "provider_specific_fields"
 )
 # Of OpenAI and those like it, Azure's filters, Anthropic, Gemini, Bedrock, Cohere and MiniMax.
-_FILTERED = re.compile(
-    r"(?:\w*reason|.*guardrailaction)=.*(?:refus|filter|safety|guardrail|interven|block|prohibit"
+_FILTERED = (
+    r"(?i)(?:\w*reason|.*guardrailaction)=.*(?:refus|filter|safety|guardrail|interven|block|prohibit"
     r"|recitation|spii|toxic|sensitive|moderat|policy)"
     r"|(?:content_filter|prompt_filter|safety)\w*=.*'(?:filtered|blocked)': True"
-    r"|output_sensitive=True",
-    re.IGNORECASE,
+    r"|output_sensitive=True"
 )
 
 
@@ -239,7 +238,7 @@ def refusal_in(documents: Sequence[Any]) -> str | None:
                     return str(value)
                 if name in _ENVELOPE.split():
                     unread.append(value)
-                elif _FILTERED.match(f"{name}={value}"):
+                elif re.match(_FILTERED, f"{name}={value}"):
                     refusal = ""
     return refusal
 
@@ -249,23 +248,19 @@ _TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = 413, 422, 429
 _RETRIED_STATUS = (408, 409, 425, _TOO_MANY)
 _FIRST_OF_SERVER = 500
 # Anthropic and litellm's proxy answer 400 where there is no credit, OpenAI 429, xAI 403.
-_NO_CREDIT = re.compile(
-    r"insufficient.(?:quota|balance|credits?)|credit balance is too low|any credits"
+_NO_CREDIT = (
+    r"(?i)insufficient.(?:quota|balance|credits?)|credit balance is too low|any credits"
     r"|exceeded your current quota|billing.(?:hard.limit|not.active)|spending limit"
-    r"|specified (?:workspace )?api usage limits|budget has been exceeded! current",
-    re.IGNORECASE,
+    r"|specified (?:workspace )?api usage limits|budget has been exceeded! current"
 )
 # Gemini reports its limits per minute as an exhausted quota, too, but with a time to retry after.
-_PASSES = re.compile(
-    r"retry.?(?:in|after|delay)|try again in|per.?(?:minute|second)", re.IGNORECASE
-)
+_PASSES = r"(?i)retry.?(?:in|after|delay)|try again in|per.?(?:minute|second)"
 # Its limits per day too, with a time as short, though nothing is let through until the next day.
-_DAILY = re.compile(r"quotaId\W+\w*PerDay", re.IGNORECASE)
-_BAD_KEY = re.compile(r"api.?key not valid|(?:invalid|incorrect) api.?key", re.IGNORECASE)
-_TOO_LONG = re.compile(
-    r"context.?(?:length|size|window)|maximum (?:context|prompt)|too long|reduce the length"
-    r"|input token count|too many (?:input )?tokens|range of input length",
-    re.IGNORECASE,
+_DAILY = r"(?i)quotaId\W+\w*PerDay"
+_BAD_KEY = r"(?i)api.?key not valid|(?:invalid|incorrect) api.?key"
+_TOO_LONG = (
+    r"(?i)context.?(?:length|size|window)|maximum (?:context|prompt)|too long|reduce the length"
+    r"|input token count|too many (?:input )?tokens|range of input length"
 )
 
 KEY_ADVICE = (
@@ -316,9 +311,7 @@ LONGEST_WAIT = 600.0
 _LONGEST_WORDS = 400
 _Cause = TypeVar("_Cause", bound=BaseException)
 # litellm puts the names of its classes before the provider's message, and a traceback after it.
-_CLASS_NAMES = re.compile(
-    r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:(?:\w+(?:Error|Exception) )+- )?"
-)
+_CLASS_NAMES = r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:(?:\w+(?:Error|Exception) )+- )?"
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -364,17 +357,17 @@ def permanent_failure(status: int | None, words: str) -> Failure | None:
     None where a retry may succeed.
     """
     is_rejected = status in {_BAD_REQUEST, _UNPROCESSABLE}
-    if status == _TOO_LARGE or (is_rejected and _TOO_LONG.search(words)):
+    if status == _TOO_LARGE or (is_rejected and re.search(_TOO_LONG, words)):
         return Failure("the request is too long for the model", advice=_LENGTH_ADVICE)
     if status is None and "llm provider not provided" in words.lower():
         return Failure("litellm does not know this provider", ends=True, advice=_PROVIDER_ADVICE)
-    says_no_credit = _NO_CREDIT.search(words) is not None and not _PASSES.search(words)
-    says_no_credit |= _DAILY.search(words) is not None
+    says_no_credit = re.search(_NO_CREDIT, words) is not None and not re.search(_PASSES, words)
+    says_no_credit |= re.search(_DAILY, words) is not None
     if status == _PAYMENT or (status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and says_no_credit):
         return Failure(
             "the account's quota or credit is exhausted", ends=True, advice=_CREDIT_ADVICE
         )
-    if status == _UNAUTHORIZED or (status == _BAD_REQUEST and _BAD_KEY.search(words)):
+    if status == _UNAUTHORIZED or (status == _BAD_REQUEST and re.search(_BAD_KEY, words)):
         return Failure("the provider rejected the API key", ends=True, advice=KEY_ADVICE)
     if status == _FORBIDDEN:
         # It may be about one prompt, as of a guardrail.
@@ -409,7 +402,7 @@ def failure_of(
     litellm_errors = litellm().exceptions
     message = redact(str(getattr(error, "message", error)))
     # The provider's, on one line, without class names of the SDK and its traceback.
-    message = " ".join(_CLASS_NAMES.sub("", message).split()).partition(_TRACEBACK)[0].rstrip()
+    message = " ".join(re.sub(_CLASS_NAMES, "", message).split()).partition(_TRACEBACK)[0].rstrip()
     words = shortened(message, _LONGEST_WORDS)
     if isinstance(error, litellm_errors.ContentPolicyViolationError):
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
@@ -486,9 +479,9 @@ _AMOUNT = (
     r"|d|days?)(?![a-z])"
 )
 _DURATION = rf"(?:{_AMOUNT}(?:,?\s?(?:and\s)?)?)+"
-_IN_WORDS = re.compile(
-    rf"(?:retry(?:ing)?|again|wait|available|resets?(?= in))\b[^.\d]{{0,40}}(?P<span>{_DURATION})",
-    re.IGNORECASE,
+_IN_WORDS = (
+    rf"(?i)(?:retry(?:ing)?|again|wait|available|resets?(?= in))\b[^.\d]{{0,40}}"
+    rf"(?P<span>{_DURATION})"
 )
 _EPOCH, _EPOCH_IN_MS = 1e9, 1e11
 
@@ -506,7 +499,7 @@ def asked_wait(headers: Mapping[str, str], body: str) -> float | None:
     with contextlib.suppress(ValueError, RecursionError):
         values.update((_plain(name), value) for name, value in leaves(json.loads(body)))
     values.update({_plain(name): value for name, value in headers.items()})
-    asked_waits = [_seconds(match["span"]) for match in _IN_WORDS.finditer(body)]
+    asked_waits = [_seconds(match["span"]) for match in re.finditer(_IN_WORDS, body)]
     used_up, others = [], []
     for name, value in values.items():
         is_wait = re.search(r"retry(?:after|delay|in)", name) is not None
@@ -590,12 +583,12 @@ def http_status(error: BaseException) -> int | None:
 
 
 _INSTALLED_AS = {"google": "google-auth", "botocore": "boto3"}
-_INSTALLS = re.compile(r"pip install ['\"]?([\w.\[\]-]+\w\]?)")
+_INSTALLS = r"pip install ['\"]?([\w.\[\]-]+\w\]?)"
 
 
 def _package_of(absent: ImportError) -> str:
     """The package to install: the one that litellm names, or the one that the module is of."""
-    if match := _INSTALLS.search(str(absent)):
+    if match := re.search(_INSTALLS, str(absent)):
         return match[1]
     module = _cause_of(absent, ModuleNotFoundError) or absent
     name = (module.name or str(absent)).partition(".")[0]

@@ -307,7 +307,7 @@ def label_fields(suite: Suite, metadata: Fields) -> set[str]:
 
 
 # A text that people may have chosen for a label: a number has another meaning on another scale.
-_WORD = re.compile(r"(?=.*[^\W\d_]).{1,40}")
+_WORD = r"(?=.*[^\W\d_]).{1,40}"
 _REPEATED = "lines that repeat another"
 _NO_LABEL = "values that are no label"
 _UNDECIDED = "cases without a label, as at most half of all who voted give one label"
@@ -473,7 +473,7 @@ class Joiner:
                     "say when it is right, by `not_applicable: TEXT` in the rubric; or that it is "
                 )
                 hint += f"no label, by `{NO_SUCH}: null` among the values of map"
-            elif _WORD.fullmatch(word) and not mapping and not self.ordinal:
+            elif re.fullmatch(_WORD, word) and not mapping and not self.ordinal:
                 meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
                 hint = f"say what its words mean: map: {meaning}"
             raise DamagedError(str(error), hint, ("label",)) from None

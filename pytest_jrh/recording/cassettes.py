@@ -52,13 +52,13 @@ _UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd
 _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 # To YAML 1.1 a number with an exponent needs a point: `1e-05` is text. Only numbers end a line of
 # JSON in a digit.
-_EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
+_EXPONENT = r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)"
 
 
 def write(metadata: Fields, interactions: Sequence[Fields]) -> str:
     """The file's text: deterministic, readable, and loadable by vcrpy."""
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
-    head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
+    head = re.sub(_EXPONENT, r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
     body_data = {
         "interactions": [_readable(interaction) for interaction in interactions],
         "version": _VCR_FORMAT,

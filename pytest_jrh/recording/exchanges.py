@@ -29,7 +29,7 @@ _LONGEST_CHANGE = 120
 _CONTEXT = 20
 _MOST_LINES = 9
 # In a path: a number, or a word that is an id by its length.
-_ID = re.compile(r"\b(?:\d+|[\w-]{16,})\b")
+_ID = r"\b(?:\d+|[\w-]{16,})\b"
 
 
 class HttpRequest(NamedTuple):
@@ -340,4 +340,4 @@ def _part_text(part: Any) -> str:
 
 def _address(request: HttpRequest) -> tuple[str, str]:
     """Where a request goes, whatever ids are in its path."""
-    return request.method, _ID.sub("#", urlsplit(request.uri).path)
+    return request.method, re.sub(_ID, "#", urlsplit(request.uri).path)

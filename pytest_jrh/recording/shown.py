@@ -30,12 +30,12 @@ _BLOCK_TEXTS = ("text", "arguments", "result")
 # Characters that are searched.
 _MOST_SENT = 1_000_000
 # An image or an archive, or the tokens of a text as numbers: no digest or key is that long.
-_UNREADABLE = re.compile(r"[A-Za-z0-9+/]{400}|(?:\d{1,6},\s*){50}")
+_UNREADABLE = r"[A-Za-z0-9+/]{400}|(?:\d{1,6},\s*){50}"
 # JSON within JSON has more backslashes.
-_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|[nrtfbv])?")
+_ESCAPE = r"\\+(?:u([0-9a-fA-F]{4})|[nrtfbv])?"
 # Ends of sentences count as words. Left out are letters beyond 16 bits, which JSON writes as two
 # escapes, and what Python writes in another way than JSON.
-_WORD = re.compile(r"(?!(?:none|null)\b)[^\W_\U00010000-\U0010FFFF]+|[.!?]")
+_WORD = r"(?!(?:none|null)\b)[^\W_\U00010000-\U0010FFFF]+|[.!?]"
 
 _State: TypeAlias = Literal["shown", "missing", "unknown"]
 _Words: TypeAlias = tuple[str, ...]
@@ -66,14 +66,14 @@ class SentTexts:
             json.loads(request.body)
         except (ValueError, RecursionError):
             self.is_partial = True
-        self.is_partial |= _UNREADABLE.search(request.body) is not None
+        self.is_partial |= re.search(_UNREADABLE, request.body) is not None
         self.texts[request.body] = None
 
 
 # Of a server's window, in tokens. Less is counted by servers that do not really count.
 _SMALLEST_WINDOW = 500
-_READ_WORD = re.compile(r"[^\W_]+")
-_READ_CHARACTER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_READ_WORD = r"[^\W_]+"
+_READ_CHARACTER = "[\u3040-\u30ff\u3400-\u9fff]"
 _CHARACTERS_A_TOKEN = 4
 # Of the fewest tokens that a text can have: a tokenizer may join a few words.
 _FAR_FEWER = 0.75
@@ -88,7 +88,10 @@ def is_cut(messages: Iterable[Message], tokens: int) -> bool:
     text = "\n".join(map(message_text, messages))
     if tokens < _SMALLEST_WINDOW or len(text) < (_CHARACTERS_A_TOKEN + 1) * tokens:
         return False
-    least = len(_READ_WORD.findall(text)) + len(_READ_CHARACTER.findall(text)) / _CHARACTERS_A_TOKEN
+    least = (
+        len(re.findall(_READ_WORD, text))
+        + len(re.findall(_READ_CHARACTER, text)) / _CHARACTERS_A_TOKEN
+    )
     return tokens < _FAR_FEWER * least
 
 
@@ -169,8 +172,8 @@ def _edited_turns(case: Case) -> _Turns:
 
 
 def _words(text: str) -> _Words:
-    unescaped = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
-    return tuple(_WORD.findall(unescaped.casefold()))
+    unescaped = re.sub(_ESCAPE, lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
+    return tuple(re.findall(_WORD, unescaped.casefold()))
 
 
 def _spaced(words: _Words) -> str:

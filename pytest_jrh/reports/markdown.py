@@ -271,9 +271,9 @@ def _marked(text: str, weight: Weight) -> str:
 
 
 _LONGEST_NAME = 160
-_PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
-_LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
-_REFERENCES = re.compile(r"(?i)(@|#(?=\d)|gh-(?=\d))")
+_PROSE_MARKS = r"([\\`*_\[\]#|~$!])"
+_LINKS = r"(?i)(www|https?:|ftp:)(?=[./])"
+_REFERENCES = r"(?i)(@|#(?=\d)|gh-(?=\d))"
 _TAGS = {"same": ("", ""), "gone": ("<del>", "</del>"), "new": ("<strong>", "</strong>")}
 
 
@@ -284,7 +284,7 @@ def code(text: str) -> str:
 
 def prose(text: str) -> str:
     """Give a sentence of ours, that may hold a name from outside, as text without any markup."""
-    return _unlinked(_PROSE_MARKS.sub(r"\\\1", html.escape(one_line(text), quote=False)))
+    return _unlinked(re.sub(_PROSE_MARKS, r"\\\1", html.escape(one_line(text), quote=False)))
 
 
 def preformatted(command: str) -> str:
@@ -318,7 +318,7 @@ def inert(text: str) -> str:
 
 def _unlinked(escaped: str) -> str:
     # A space without width: GitHub looks for mentions and links when the Markdown is long rendered.
-    return _LINKS.sub("\\1\u200b", _REFERENCES.sub("\\1\u200b", escaped))
+    return re.sub(_LINKS, "\\1\u200b", re.sub(_REFERENCES, "\\1\u200b", escaped))
 
 
 def _cut(text: str, longest: int) -> str:

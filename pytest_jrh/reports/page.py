@@ -70,21 +70,18 @@ _MOST_OF_TABLE = 5_000
 """Cases that the page of a table lists: it may be large, and has little more to say of a case than
 the table itself."""
 _LONGEST_TITLE = 160
-_MARK = re.compile(r"[*_`|~#>\[]|^\s*(-|\+|\d+[.)])\s", re.MULTILINE)
+_MARK = r"(?m)[*_`|~#>\[]|^\s*(-|\+|\d+[.)])\s"
 _MOST_MARKED = 100_000
 # Formulas, and each backslash with the sign behind it, of which Markdown would take signs away. The
 # last alternative begins the name that stands for one of these while a text is parsed.
-_AS_WRITTEN = re.compile(
-    r"""
+_AS_WRITTEN = r"""(?x)
     \$\$[^$`]+\$\$
     |\$(?=\S)[^$\n`]+(?<=\S)\$(?!\d)
     |\\\[(?:(?!\\\[|\n\n)[^`])+?\\\]
     |\\\((?:(?!\\\(|\n\n)[^`])+?\\\)
     |\\(?:[!-/:-@\[-`{-~]|(?=\n))
     |JRH
-    """,
-    re.VERBOSE,
-)
+    """
 
 
 def page_html(
@@ -581,7 +578,7 @@ def _marks(text: str) -> str | None:
     """
     from markdown_it import MarkdownIt
 
-    if len(text) > _MOST_MARKED or not _MARK.search(text):
+    if len(text) > _MOST_MARKED or not re.search(_MARK, text):
         return None
     parser = MarkdownIt("js-default").disable("reference")
     kept: dict[str, str] = {}
@@ -592,7 +589,7 @@ def _marks(text: str) -> str | None:
         return name
 
     marks = []
-    for block in parser.parse(_AS_WRITTEN.sub(set_aside, visible(text))):
+    for block in parser.parse(re.sub(_AS_WRITTEN, set_aside, visible(text))):
         for token in block.children or [block]:
             marks.append([token.type, token.nesting, token.content, token.info, token.attrs])
     restored = partial(re.sub, r"JRH\d+JRH", lambda name: kept.get(name[0], name[0]))

@@ -322,7 +322,7 @@ ANSWERS = Form("table of answers", (), source=Answers)
 ONE_TURN = Form("Inspect log of answers", (), source=OneTurnLog)
 
 
-_END = re.compile(r"[-_:/](?=[^-_:/]+$)")
+_END = r"[-_:/](?=[^-_:/]+$)"
 _SYSTEMS = ("model_a system_a generator_1", "model_b system_b generator_2")
 """The names of columns that say whose answer is in which place."""
 _AS_SHOWN = {"0", "false", "no", "ab", "original"}
@@ -351,7 +351,7 @@ def orders_of(table: Table, column: str) -> Orders:
     cases = []
     words = [*map(as_word, texts)]
     if len({*words}) > len(PLACES):
-        parts = [_END.split(text) for text in texts]
+        parts = [re.split(_END, text) for text in texts]
         cases, words = [part[0] for part in parts], [as_word(part[-1]) for part in parts]
     values = [*dict.fromkeys(words)]
     if len(values) != len(PLACES):

@@ -27,8 +27,8 @@ from pytest_jrh.core.transcript import COLUMN_ID
 from pytest_jrh.sources.results.scores import Results, quoted
 from pytest_jrh.sources.source import as_pointer, at, clusters_by, short_text, top_field
 
-_BLANKS = re.compile(r"[\s-]+")
-_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
+_BLANKS = r"[\s-]+"
+_HUMP = "(?<=[a-z])(?=[A-Z])"
 ROLES: Mapping[str, str] = {
     "label": "label human gold target expected human_label gold_label true_label ground_truth",
     "verdict": "verdict judge score prediction predicted pred judgment judgement grade "
@@ -341,7 +341,7 @@ def _guessed_label(
 
 def known_name(column: str) -> str:
     """How known names spell a column: `ticket_id` of `Ticket-ID`, `ticket id` and `TicketId`."""
-    return _BLANKS.sub("_", as_word(_HUMP.sub("_", column)))
+    return re.sub(_BLANKS, "_", as_word(re.sub(_HUMP, "_", column)))
 
 
 def words_of(column: str) -> set[str]:

@@ -344,7 +344,9 @@ def _is_one_conversation(head: Head) -> bool:
         text = file.read(_LONGEST_BEFORE)
     while (bracket := BRACKET.match(text, end)) is not None:
         if bracket[1] == b"[":
-            if not lists and (_MESSAGES.search(bracket[0]) or _TURNS.match(text, bracket.end())):
+            if not lists and (
+                re.search(_MESSAGES, bracket[0]) or _TURNS.match(text, bracket.end())
+            ):
                 return True
             lists += 1
         lists -= bracket[1] == b"]"
@@ -353,11 +355,11 @@ def _is_one_conversation(head: Head) -> bool:
 
 
 _LONGEST_BEFORE = 2**24
-_MESSAGES = re.compile(rb'"messages"\s*+:\s*+\[\Z')
+_MESSAGES = rb'"messages"\s*+:\s*+\[\Z'
 # The first message of a list, whatever the list is called.
 _TURNS = re.compile(rb'\s*+\{[^{}\[\]]*"(?:role|content)"\s*+:')
-_RESPONSE = re.compile(r'"object"\s*+:\s*+"response"')
-_ITEMS = re.compile(r'"(?:input|output)"\s*+:\s*+\[')
+_RESPONSE = r'"object"\s*+:\s*+"response"'
+_ITEMS = r'"(?:input|output)"\s*+:\s*+\['
 
 
 def _is_response(head: Head) -> bool:
@@ -366,8 +368,8 @@ def _is_response(head: Head) -> bool:
         return True
     if head.is_lines or not head.text.startswith("{") or head.is_inspect_log:
         return False
-    has_items = '"role"' in head.text and _ITEMS.search(head.text)
-    return bool(has_items or _RESPONSE.search(head.text))
+    has_items = '"role"' in head.text and re.search(_ITEMS, head.text)
+    return bool(has_items or re.search(_RESPONSE, head.text))
 
 
 _SUFFIXES = (*LINES, ".json")
@@ -401,8 +403,8 @@ CONVERSATIONS = Form(
     source=Conversations,
 )
 
-_ID = re.compile(r"(?:.*_)?(?:id|uid|uuid|key|name)")
-_TRIAL = re.compile(r"(?:.*_)?(?:trial|epoch|run|attempt|rollout|repeat|seed|sample|index)")
+_ID = r"(?:.*_)?(?:id|uid|uuid|key|name)"
+_TRIAL = r"(?:.*_)?(?:trial|epoch|run|attempt|rollout|repeat|seed|sample|index)"
 _LONGEST = 200
 _MOST_KEYS = 40
 
@@ -449,8 +451,8 @@ def _names(
     keys: Sequence[str], rows: Sequence[Mapping[str, int | str]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields that name each conversation, and the one whose values several of them share."""
-    tasks = [key for key in keys if _ID.fullmatch(key.lower())]
-    trials = [key for key in keys if _TRIAL.fullmatch(key.lower())]
+    tasks = [key for key in keys if re.fullmatch(_ID, key.lower())]
+    trials = [key for key in keys if re.fullmatch(_TRIAL, key.lower())]
     shared = [task for task in tasks if 1 < _count(rows, task) < len(rows)]
     choices = [*zip(tasks, strict=True), *product(tasks, trials)]
     for names in choices:

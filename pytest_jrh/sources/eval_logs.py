@@ -45,8 +45,8 @@ _STEP = 4096
 _LONGEST_CAUSE = 300
 _HINT = "copy the log again, whole; where its run was cut off, mend it: inspect log convert"
 # Inspect puts in place of a reference what the sample keeps apart under its name.
-_REFERENCE = re.compile(rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"')
-_NO_NUMBER = re.compile(rb"\b(?:NaN|Infinity)\b")
+_REFERENCE = rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"'
+_NO_NUMBER = rb"\b(?:NaN|Infinity)\b"
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.
 _FIELDS_OF_RUNS = "id epoch input target messages metadata attachments transcript"
@@ -146,7 +146,7 @@ class EvalLog(Source):
         # one.
         sample = EvalSample.model_validate(data, context={"deserializing": True})
         # Each reference is replaced by its attachment.
-        names = (json.loads(b'"' + name + b'"') for name in _REFERENCE.findall(_as_json(data)))
+        names = (json.loads(b'"' + name + b'"') for name in re.findall(_REFERENCE, _as_json(data)))
         size = sum(len(sample.attachments.get(name, "")) for name in names)
         if too_big := self._too_big(size):
             raise DamagedError(f"its attachments would be {too_big}")
@@ -273,7 +273,7 @@ def is_plain(sample: Fields) -> bool:
     except ValueError:
         # It is of another form, or nested too deep.
         return False
-    return _REFERENCE.search(text) is None and _NO_NUMBER.search(text) is None
+    return re.search(_REFERENCE, text) is None and re.search(_NO_NUMBER, text) is None
 
 
 def _as_json(sample: Fields) -> bytes:

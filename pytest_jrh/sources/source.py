@@ -382,11 +382,11 @@ _LOOKED_AT = 20
 _LONGEST_LOOKED_AT = 2**20
 # All up to the next bracket that is in no string.
 BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
-_BEGIN = re.compile(rb"(?:%b)?\s*+\[" % BOM)
+_BEGIN = rb"(?:%b)?\s*+\[" % BOM
 _COMMA = re.compile(rb"\s*+,\s*+")
 _BLANK = re.compile(rb"\s*+")
 # The first "version" is the only one that is tried, or a hostile head would take seconds.
-_INSPECT = re.compile(r'\{(?>.*?"version"\s*+:).*"eval"\s*+:\s*+\{', re.DOTALL)
+_INSPECT = r'(?s)\{(?>.*?"version"\s*+:).*"eval"\s*+:\s*+\{'
 
 
 class Head:
@@ -436,7 +436,7 @@ class Head:
     @property
     def is_inspect_log(self) -> bool:
         """Whether it is a log of Inspect's in JSON."""
-        return _INSPECT.match(self.text) is not None
+        return re.match(_INSPECT, self.text) is not None
 
 
 def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
@@ -444,7 +444,7 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
 
     Raises DamagedError for brackets that do not match, and other values between the items.
     """
-    bracket = _BEGIN.match(data)
+    bracket = re.match(_BEGIN, data)
     if bracket is None:
         raise DamagedError("it does not begin with [")
     depth, start, at = 1, 0, bracket.end()

@@ -42,10 +42,10 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _LOOKED_AT = 50
 _SEPARATORS = (",", ";", "\t")
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-_GUARDED = re.compile(f"'{_FORMULA.pattern}")
+_GUARDED = f"'{_FORMULA.pattern}"
 # What writes these columns guards its cells; elsewhere a quote is one.
 _LABEL_FILE = {"case_id", "rubric_digest"}
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER = r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?"
 
 
 def read_table(
@@ -194,7 +194,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
     texts = []
     is_ours = {*names} >= _LABEL_FILE
     for cell in different:
-        is_guarded = is_ours and cell and _GUARDED.match(cell)
+        is_guarded = is_ours and cell and re.match(_GUARDED, cell)
         texts.append(cell and redactor.text(cell.removeprefix("'") if is_guarded else cell))
     # All at once: each call leaves some memory behind.
     different = dict(zip(different, storable(texts)[0], strict=True))
@@ -210,7 +210,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
 
 def guarded(text: str) -> str:
     """A text as a cell that no spreadsheet takes for a formula; what reads it gives it back."""
-    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+    if _FORMULA.match(text) and not re.fullmatch(_NUMBER, text):
         return f"'{text}"
     return text
 

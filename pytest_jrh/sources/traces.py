@@ -33,7 +33,7 @@ from pytest_jrh.sources.transcripts import (
     thread_of,
 )
 
-_FILE = re.compile(r'\{\s*"resource(Spans|Logs|Metrics)"\s*:')
+_FILE = r'\{\s*"resource(Spans|Logs|Metrics)"\s*:'
 _LEVELS = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 # What a span is of, by the GenAI conventions, OpenInference and OpenLLMetry.
 _KINDS = ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind")
@@ -53,9 +53,9 @@ _BEFORE = ("gen_ai.input.messages", "events.before", "llm.input_messages", "gen_
 _AFTER = ("gen_ai.output.messages", "events.after", "llm.output_messages", "gen_ai.completion")
 _WITH_MESSAGES = (*_BEFORE, *_AFTER)
 # One of the attributes that make a list: `llm.input_messages.0.message.role`.
-_SPREAD = re.compile(r"(llm\.\w+put_messages|gen_ai\.(?:prompt|completion))((?:\.\w+){2,9})")
-_WRAPPER = re.compile(r"\.(message|message_content|tool_call)(?=\.)|(?<=\.image)\.image\.url$")
-_EVENT = re.compile(r"gen_ai\.(?:(system|developer|user|assistant|tool)\.message|choice)")
+_SPREAD = r"(llm\.\w+put_messages|gen_ai\.(?:prompt|completion))((?:\.\w+){2,9})"
+_WRAPPER = r"\.(message|message_content|tool_call)(?=\.)|(?<=\.image)\.image\.url$"
+_EVENT = r"gen_ai\.(?:(system|developer|user|assistant|tool)\.message|choice)"
 # What a part is in chats: its type, and the fields that have other names there.
 _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
     "text": ("text", {"content": "text"}),
@@ -203,7 +203,7 @@ def _add(record: Json, span: _Span) -> None:
         name = event.get("eventName") or event.get("name") or attributes.get("event.name")
         if name == "gen_ai.client.inference.operation.details":
             fields |= attributes
-        elif match := _EVENT.fullmatch(json_text(name)):
+        elif match := re.fullmatch(_EVENT, json_text(name)):
             body = _plain(event.get("body")) or attributes.get("gen_ai.event.content")
             body = _json(body or attributes)
             content = body.get("message", body)
@@ -290,8 +290,8 @@ def _plain(value: Any) -> Any:
         attributes: Json = {}
         for pair in value:
             node, key = attributes, pair["key"]
-            if spread := _SPREAD.fullmatch(key):
-                _, *names, key = _WRAPPER.sub("", spread[2]).split(".")
+            if spread := re.fullmatch(_SPREAD, key):
+                _, *names, key = re.sub(_WRAPPER, "", spread[2]).split(".")
                 for name in (spread[1], *names):
                     node = node.setdefault(name, {})
             node[key] = _plain(pair.get("value"))
@@ -470,6 +470,6 @@ TRACES = Form(
     "OTLP trace",
     (*LINES, ".json"),
     lambda fields: Conversation(**fields),
-    lambda head: bool(_FILE.match(head.text)),
+    lambda head: bool(re.match(_FILE, head.text)),
     source=Traces,
 )

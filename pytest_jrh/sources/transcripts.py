@@ -438,8 +438,8 @@ _RESULT = "result.json"
 # Of the files beside Harbor's trials, these hold no run.
 HARBORS_FILES = {_RESULT, "config.json", "lock.json"}
 FILES_OF_A_TRIAL = (_TRAJECTORY, _RESULT)
-_SAYS_ATIF = re.compile(r'"\s*+:\s*+"ATIF-v|"steps"\s*+:\s*+\[\s*+\{\s*+"step_id"')
-_VERSION = re.compile(r"ATIF-v1\.[0-8]")
+_SAYS_ATIF = r'"\s*+:\s*+"ATIF-v|"steps"\s*+:\s*+\[\s*+\{\s*+"step_id"'
+_VERSION = r"ATIF-v1\.[0-8]"
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 _FIELDS_OF_STEPS_AND_RESULTS = (
     "step_id timestamp source model_name reasoning_effort message extra reasoning_content "
@@ -453,7 +453,7 @@ _OF_A_RUN = ("session_id", "trajectory_id", "notes", "final_metrics", "extra")
 
 def is_trajectory(head: Head) -> bool:
     """Whether a file says that it is ATIF, of any version."""
-    return head.text.startswith("{") and _SAYS_ATIF.search(head.text) is not None
+    return head.text.startswith("{") and re.search(_SAYS_ATIF, head.text) is not None
 
 
 def is_trial(folder: Path) -> bool:
@@ -469,7 +469,7 @@ def is_trial(folder: Path) -> bool:
 
 def trajectory(value: Any) -> Conversation:
     """Read a trajectory; raises DamagedError."""
-    if not _VERSION.fullmatch(str(value.get("schema_version"))):
+    if not re.fullmatch(_VERSION, str(value.get("schema_version"))):
         raise DamagedError("schema_version: must be ATIF-v1.0 to ATIF-v1.8")
     steps, agent = value["steps"], value["agent"]
     if value.get("continued_trajectory_ref") is not None:

@@ -45,8 +45,8 @@ _MOST_CLASSES = 20
 """Of more different answers the confusion table is read by nobody."""
 _FEWEST_CLASSES = 2
 _LONGEST_NAME = 60
-_NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?")
-_SHARE = re.compile(r"[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}", re.ASCII)
+_NUMBER = r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?"
+_SHARE = r"(?a)[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}"
 _CONFIDENCES = words_of("confidence confident certainty conf")
 _LONGEST_WORD = 80
 # What a word that is mapped to says of all: there are two answers.
@@ -122,7 +122,7 @@ def _found(labels: Mapping[str, str], verdicts: Mapping[str, str], widest: str) 
     words = {**verdicts, **labels}
     known = words.keys() & {*BINARY.label_words, *BARE}
     others = words.keys() - known - {*NO_SUCH_WORDS}
-    is_number = any(_NUMBER.fullmatch(word) or part_of(word) for word in others)
+    is_number = any(re.fullmatch(_NUMBER, word) or part_of(word) for word in others)
     if not others or is_number or others & _NO_VALUES:
         return BINARY
     if len(known) + len(others) > _MOST_CLASSES:
@@ -214,7 +214,7 @@ class Values:
         bare = number = None
         if word not in self.mapping and self.scale.is_verdict:
             bare = BARE.get(word)
-            if self.threshold is not None and is_verdict and _SHARE.fullmatch(text):
+            if self.threshold is not None and is_verdict and re.fullmatch(_SHARE, text):
                 number = float(text)
                 bare = int(number >= self.threshold)
         if bare is None:
@@ -250,7 +250,7 @@ class Values:
             return f"no cell is {mapped}; if --map means this one: {way}={self.mapping[mapped]}"
         if word.casefold() in _NO_VALUES:
             return missing
-        if is_verdict and self.threshold is not None and _NUMBER.fullmatch(word):
+        if is_verdict and self.threshold is not None and re.fullmatch(_NUMBER, word):
             return "--threshold reads a number from 0 to 1, with a decimal point"
         if part := part_of(text):
             return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
@@ -259,9 +259,9 @@ class Values:
             seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
             text = f"say on what scale: --scale LOW-HIGH; {seen}"
             return f"{text}; where they have no order, name all: --classes A,B,..."
-        if is_verdict and self.scale.is_verdict and _SHARE.fullmatch(word):
+        if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
             return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
-        if _NUMBER.fullmatch(word):
+        if re.fullmatch(_NUMBER, word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
             return f"a score is a whole number: give each its own row, with a column {role}"

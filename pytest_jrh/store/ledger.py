@@ -201,7 +201,7 @@ LONGEST_PROMPT = 60_000
 _RESTORE = "restore it from git; or remove it, and run with --jrh-update-baseline"
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
 _BOTH = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
-_NOT_ASCII = re.compile("[^ -~]")
+_NOT_ASCII = "[^ -~]"
 
 
 def render(baseline: Baseline, redactor: Redactor = NO_SECRETS) -> str:
@@ -216,8 +216,10 @@ def json_line(value: object) -> str:
     are escaped.
     """
     text = json.dumps(value, ensure_ascii=False)
-    return _NOT_ASCII.sub(
-        lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text
+    return re.sub(
+        _NOT_ASCII,
+        lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1],
+        text,
     )
 
 

@@ -34,8 +34,8 @@ INDENTED = {"indent": 4}
 _LAYOUTS = (ONE_LINE, {"separators": (",", ":")}, {"indent": 2}, INDENTED)
 # What no transcript has in it stands around a number, which is kept as it is written.
 _MARK = uuid4().hex
-_NUMBER = re.compile(f'"{_MARK}([^"]*)"')
-_HALF = re.compile("[\ud800-\udfff]")
+_NUMBER = f'"{_MARK}([^"]*)"'
+_HALF = "[\ud800-\udfff]"
 
 
 def _marked(number: str) -> str:
@@ -94,8 +94,8 @@ def keys_moved(value: Any, random: Random) -> Any:
 
 def _written(value: Any, layout: Json) -> str:
     """A JSON value in a layout; half of a surrogate pair can be written as an escape alone."""
-    text = _NUMBER.sub(r"\1", json.dumps(value, ensure_ascii=False, **layout))
-    return _HALF.sub(lambda half: json.dumps(half[0])[1:-1], text)
+    text = re.sub(_NUMBER, r"\1", json.dumps(value, ensure_ascii=False, **layout))
+    return re.sub(_HALF, lambda half: json.dumps(half[0])[1:-1], text)
 
 
 _MOST_BLANKS = 3

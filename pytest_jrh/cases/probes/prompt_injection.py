@@ -16,7 +16,7 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.transcript import positions_of
 
-_PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
+_PLACEHOLDER = r"\$\{([^{}]{0,80})\}"
 _TAG = 0xE0000
 _ZERO_WIDTH = "\u200b"
 
@@ -50,7 +50,7 @@ class Attack:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+    return re.sub(_PLACEHOLDER, lambda match: values[match[1]], text)
 
 
 def values_for(base: Base) -> dict[str, str]:

@@ -50,11 +50,11 @@ class Form:
     ids: Sequence[str] = ("id",)
 
 
-_JUDGED = re.compile(
+_JUDGED = (
     r"(not-)?(agent-rubric|answer-relevance|context-\w+|conversation-relevance|factuality|g-eval|"
     r"llm-rubric|model-graded-\w+|pi|search-rubric|trajectory:goal-success)$|promptfoo:redteam:"
 )
-_FAILED = re.compile(
+_FAILED = (
     r"No output$|(\w+ ){0,2}(API|AI|Ollama) ((call|response) )?error( \d+)?: |"
     r"Rate limit exceeded: |Error parsing output: |Invalid (option|category value): |"
     r"Factuality checker output did not match|"
@@ -108,7 +108,7 @@ def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
                 if question and (kind, question) in shared:
                     metric = f"{kind}: {question}"
                 score = _judged(entry, part, replace(output, metric=metric))
-                if not _JUDGED.match(kind):
+                if not re.match(_JUDGED, kind):
                     score = replace(score, by="other", scorer="")
                 scores.append(score)
         yield from scores
@@ -172,7 +172,7 @@ def _judged(entry: Entry, part: Entry, output: Score) -> Score:
     """The verdict of an assertion, None where its grader failed; its metric may have a name."""
     reason = text_in(part, "reason")
     provider = at(part, "/assertion/provider") or at(entry, "/testCase/options/provider")
-    has_failed = at(part, "/metadata/graderError") or _FAILED.match(reason)
+    has_failed = at(part, "/metadata/graderError") or re.match(_FAILED, reason)
     return replace(
         output,
         metric=printable(text_in(part, "/assertion/metric")) or output.metric,
