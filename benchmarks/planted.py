@@ -24,8 +24,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, Base, Derived, ProbeBench, ProbeSettings
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.core.calls import EDITOR, Completion, ResponseT, StageModel
-from pytest_jrh.core.cases import CaseSpec, Message, Rubric
-from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.cases import CaseSpec, Message, NoVerdictCase, Rubric
 from pytest_jrh.core.transcript import message_text, with_part_ids
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgedRubric

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from pytest_jrh.cli.checking import CheckedTable, check_table
     from pytest_jrh.config.rubrics import load_rubrics
     from pytest_jrh.core.calls import Completion, StageModel
-    from pytest_jrh.core.cases import AgentRun, Case, PerturbationOutcome, Rubric
-    from pytest_jrh.core.errors import InputError, JrhError, NoVerdictCase, Unscored
+    from pytest_jrh.core.cases import (
+        AgentRun,
+        Case,
+        NoVerdictCase,
+        PerturbationOutcome,
+        Rubric,
+        Unscored,
+    )
+    from pytest_jrh.core.errors import InputError, JrhError
     from pytest_jrh.core.results import CaseResult, Verdict
     from pytest_jrh.core.scales import ScoreLevel
     from pytest_jrh.engine.library import (
@@ -46,8 +53,8 @@ _HOMES = {
     "cli.checking": "CheckedTable check_table",
     "config.rubrics": "load_rubrics",
     "core.calls": "Completion StageModel",
-    "core.cases": "AgentRun Case PerturbationOutcome Rubric",
-    "core.errors": "InputError JrhError NoVerdictCase Unscored",
+    "core.cases": "AgentRun Case NoVerdictCase PerturbationOutcome Rubric Unscored",
+    "core.errors": "InputError JrhError",
     "core.results": "CaseResult Verdict",
     "core.scales": "ScoreLevel",
     "engine.library": "ConversationPerturber Pipeline generate_agent_perturbations judge_cases "

@@ -41,13 +41,13 @@ from pytest_jrh.core.cases import (
     EditKind,
     Message,
     Messages,
+    NoVerdictCase,
     Plan,
     PlanStep,
     Rubric,
     Transcript,
 )
 from pytest_jrh.core.documents import Json, no_constant
-from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,

@@ -22,6 +22,7 @@ from pytest_jrh.core.cases import (
     AgentRun,
     Edit,
     Messages,
+    NoVerdictCase,
     Plan,
     PlanStep,
     Rubric,
@@ -29,7 +30,6 @@ from pytest_jrh.core.cases import (
     Verification,
 )
 from pytest_jrh.core.diffs import edited_turns
-from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.scales import BINARY, CaseClass, Objective, Scale, coded
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (

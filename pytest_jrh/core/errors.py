@@ -17,17 +17,12 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted
-
-if TYPE_CHECKING:
-    from pytest_jrh.core.cases import Case, SkipKind, UnscoredKind, Why
-    from pytest_jrh.core.results import CaseResult
-
 
 _T = TypeVar("_T")
 MOST_PROBLEMS = 10
@@ -102,84 +97,6 @@ class InputError(JrhError):
             what = Problem(what, file, line, key, hint)
         self.problems = (what,) if isinstance(what, Problem) else tuple(what)
         super().__init__("\n".join(str(problem) for problem in self.problems))
-
-
-@dataclass(eq=False, repr=False)
-class Unscored(JrhError):
-    """The pipeline or the judge could not finish, so there is no verdict.
-
-    `outcome` is one of `model.UNSCORED`; `stage` names the stage model that was at work (or
-    "input"); `cause` says what came back; `advice` says what to do next. `asked` are the
-    fingerprints of the calls whose answers could not be used. `keyless` says that no API key to ask
-    the model with. `places` are lines of the user's own code where it raised an error. `happened`
-    is said in place of the outcome's own sentence, where it does not fit. `difference` is a short
-    diff of a call that is not recorded from the nearest one in its `cassette`. `alike` is what came
-    where other cases will meet the same: the kind of an answer that cannot be read, or of an error
-    that no retry changes; `ends` that no call to the model can succeed after it. `alone` says that
-    of an answer about several rubrics one verdict is missing, and the others stand. `reason` is
-    the cause in a few words, where other cases may have the same. `answer` is the last text that
-    could not be used.
-    """
-
-    outcome: UnscoredKind
-    _: KW_ONLY
-    stage: str
-    cause: str
-    advice: str = ""
-    asked: tuple[str, ...] = ()
-    keyless: bool = False
-    places: tuple[str, ...] = ()
-    happened: str = ""
-    difference: str = ""
-    cassette: str = ""
-    alike: str = ""
-    ends: bool = False
-    alone: bool = False
-    reason: str = ""
-    answer: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.outcome} in stage {self.stage}: {self.cause} {self.advice}".rstrip()
-
-    @property
-    def why(self) -> Why:
-        """What the result of the case keeps of it, which may hold secrets yet."""
-        from pytest_jrh.core.cases import Why
-
-        return Why(
-            self.outcome,
-            stage=self.stage,
-            cause=self.cause,
-            advice=self.advice,
-            happened=self.happened,
-            reason=self.reason,
-            places=self.places,
-            difference=self.difference,
-            cassette=self.cassette,
-        )
-
-
-class NoVerdictCase(JrhError):
-    """There is no case to judge; the message is the reason, with what is so of this case.
-
-    `rejected` is the case that was made, where the verifier rejected it.
-    """
-
-    def __init__(self, kind: SkipKind, detail: str = "", rejected: Case | None = None) -> None:
-        # A session without suites imports the errors, and is spared pydantic.
-        from pytest_jrh.core.cases import Skip
-
-        self.skip = Skip(kind, detail)
-        self.rejected = rejected
-        super().__init__(str(self.skip))
-
-
-class Disagreement(JrhError):
-    """The judge's verdict differs from the case's verified label."""
-
-    def __init__(self, result: CaseResult) -> None:
-        self.result = result
-        super().__init__(f"expected {result.label_text}, the judge gave {result.scores_text}")
 
 
 @contextlib.contextmanager

@@ -21,8 +21,18 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageModel
-from pytest_jrh.core.cases import UNSCORED, AgentRun, Case, CaseSpec, HumanReview, Rubric, Why
-from pytest_jrh.core.errors import NoVerdictCase, SessionEnd, Unscored, error_places, error_text
+from pytest_jrh.core.cases import (
+    UNSCORED,
+    AgentRun,
+    Case,
+    CaseSpec,
+    HumanReview,
+    NoVerdictCase,
+    Rubric,
+    Unscored,
+    Why,
+)
+from pytest_jrh.core.errors import SessionEnd, error_places, error_text
 from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict

@@ -34,15 +34,18 @@ from pytest_jrh.core.calls import (
     StageModel,
     StageSpec,
 )
-from pytest_jrh.core.cases import AgentRun, Case, PerturbationOutcome, PlanStep, Rubric, Skip, Why
-from pytest_jrh.core.errors import (
-    InputError,
+from pytest_jrh.core.cases import (
+    AgentRun,
+    Case,
     NoVerdictCase,
-    Problem,
+    PerturbationOutcome,
+    PlanStep,
+    Rubric,
+    Skip,
     Unscored,
-    collecting,
-    error_text,
+    Why,
 )
+from pytest_jrh.core.errors import InputError, Problem, collecting, error_text
 from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.scales import BINARY, Mode, Objective
 from pytest_jrh.core.templates import Template

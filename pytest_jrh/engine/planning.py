@@ -26,8 +26,8 @@ from pytest_jrh.core.calls import (
     Bounds,
     StageModel,
 )
-from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
+from pytest_jrh.core.cases import CaseSpec, NoVerdictCase, Unscored
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import all_wrapped, counted
 from pytest_jrh.core.transcript import media_in, render_transcript
 from pytest_jrh.engine.case import Attempt, Calls

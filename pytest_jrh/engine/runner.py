@@ -19,8 +19,16 @@ from pathlib import Path
 from pytest_jrh.cases.probes.swap import in_order
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Progress, Spending
-from pytest_jrh.core.cases import NOTHING_WRONG, Case, CaseSpec, Review, Why
-from pytest_jrh.core.errors import InputError, NoVerdictCase, SessionEnd, Unscored
+from pytest_jrh.core.cases import (
+    NOTHING_WRONG,
+    Case,
+    CaseSpec,
+    NoVerdictCase,
+    Review,
+    Unscored,
+    Why,
+)
+from pytest_jrh.core.errors import InputError, SessionEnd
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.results import CaseResult, scores_text

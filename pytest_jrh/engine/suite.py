@@ -28,14 +28,16 @@ from pytest_jrh.core.cases import (
     Label,
     Labels,
     Messages,
+    NoVerdictCase,
     PerturbationOutcome,
     Preprocessor,
     RunKey,
     RunSummary,
     Slices,
+    Unscored,
 )
 from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, printable, read_document
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored, collecting
+from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest

@@ -20,9 +20,8 @@ from pydantic import BeforeValidator, create_model
 
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
-from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript
+from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript, Unscored
 from pytest_jrh.core.documents import Fields, Json, shown
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, Mode, Said, coded

@@ -26,10 +26,9 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE
-from pytest_jrh.core.cases import Case, UnscoredKind
+from pytest_jrh.core.cases import Case, Unscored, UnscoredKind
 from pytest_jrh.core.errors import (
     InputError,
-    Unscored,
     causes_of,
     error_places,
     error_text,

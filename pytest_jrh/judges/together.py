@@ -30,9 +30,8 @@ from pydantic import (
 )
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import Case, Rubric
+from pytest_jrh.core.cases import Case, Rubric, Unscored
 from pytest_jrh.core.documents import Json, listed, shown
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges.judge import (

@@ -37,8 +37,8 @@ from pytest_jrh.core.calls import (
     StageModel,
     Usage,
 )
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.documents import Fields, Json, read_text
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Objective, Said, Scale
 from pytest_jrh.core.templates import Template, parse_template
 from pytest_jrh.core.text import shortened

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import STAGES, StageModel
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.documents import Json
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import media_in, message_text

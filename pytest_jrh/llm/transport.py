@@ -33,8 +33,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_jrh.core import frozen
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.documents import leaves, printable
-from pytest_jrh.core.errors import Unscored, causes_of, error_text
+from pytest_jrh.core.errors import causes_of, error_text
 from pytest_jrh.core.text import shortened
 from pytest_jrh.llm.calls import CallRequest
 

@@ -18,9 +18,9 @@ from itertools import chain, zip_longest
 from typing import Any, ClassVar, Literal
 
 from pytest_jrh.core import frozen, grouped, grouped_by
-from pytest_jrh.core.cases import DEFAULT_SEED, Case, CaseSpec, HumanReview, LabelKey
+from pytest_jrh.core.cases import DEFAULT_SEED, Case, CaseSpec, HumanReview, LabelKey, NoVerdictCase
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id, short_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.sections import BlindSection

@@ -21,7 +21,7 @@ from _pytest._code.code import (
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.cases import UNCOMPARED, UNSCORED, CaseSpec
-from pytest_jrh.core.errors import Disagreement, InputError, JrhError
+from pytest_jrh.core.errors import InputError, JrhError
 from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
@@ -125,6 +125,10 @@ class RubricNode(_Group):
             )
 
 
+class Disagreement(JrhError):
+    """The judge's verdict differs from the case's verified label."""
+
+
 class CaseItem(pytest.Item):
     """One case under one judge: `setup` gets the result, `runtest` compares."""
 
@@ -164,7 +168,8 @@ class CaseItem(pytest.Item):
         if reason is not None:
             # Where `--runxfail` asks for failures, pytest makes this do nothing.
             pytest.xfail(log_line(reason))
-        raise Disagreement(result)
+        verdict = result.scores_text
+        raise Disagreement(f"expected {result.label_text}, the judge gave {verdict}")
 
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None

@@ -29,8 +29,9 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, V
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import grouped_by
 from pytest_jrh.core.calls import Usage
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
-from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.ids import GENERATION, JUDGING
 from pytest_jrh.core.text import one_line, shortened

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE, STAGES, RecordMode, Spending, StageModel
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import shortened

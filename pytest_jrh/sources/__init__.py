@@ -17,9 +17,17 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_jrh.core.cases import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunKey, RunSummary
+from pytest_jrh.core.cases import (
+    DEFAULT_SEED,
+    AgentRun,
+    Message,
+    Preprocessor,
+    RunKey,
+    RunSummary,
+    Unscored,
+)
 from pytest_jrh.core.documents import DamagedError, Json, as_text, listed, other_kind, printable
-from pytest_jrh.core.errors import InputError, Problem, Unscored, first_problems
+from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat, Of

@@ -23,7 +23,7 @@ from typing import IO, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.core import frozen
-from pytest_jrh.core.cases import AgentRun, Preprocessor, RunKey, RunSummary
+from pytest_jrh.core.cases import AgentRun, Preprocessor, RunKey, RunSummary, Unscored
 from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
@@ -34,7 +34,7 @@ from pytest_jrh.core.documents import (
     printable,
     shown,
 )
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat

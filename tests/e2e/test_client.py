@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.limits import EarlyStop, RetryPolicy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.llm.client import LiteLLMExchange

@@ -13,9 +13,8 @@ from pydantic import BaseModel, ValidationError
 from pytest_jrh.cases.acts import acts_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
-from pytest_jrh.core.cases import AgentRun, Message
+from pytest_jrh.core.cases import AgentRun, Message, Unscored
 from pytest_jrh.core.diffs import edited_turns
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.scales import Objective
 from pytest_jrh.core.transcript import assistant_indices, message_text
 from pytest_jrh.engine.library import Pipeline

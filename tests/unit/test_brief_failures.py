@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.cases import Label, VoteSource
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.cases import Label, Unscored, VoteSource
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.core.transcript import with_part_ids
 from pytest_jrh.reports.case_facts import disagreement_text, unscored_text

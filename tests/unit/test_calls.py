@@ -8,7 +8,7 @@ from pydantic import ValidationError, create_model
 
 from pytest_jrh.cases import pipeline
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, digest, make_complete, parse, stable_schema

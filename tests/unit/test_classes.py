@@ -13,9 +13,9 @@ from pytest_jrh.cases.pipeline import Goal, verifier_response
 from pytest_jrh.cases.tests import LABELS, PERTURBATION, POSITIVES
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LabelSection
-from pytest_jrh.core.cases import Label, Rubric, RunSummary, Verification
+from pytest_jrh.core.cases import Label, Rubric, RunSummary, Unscored, Verification
 from pytest_jrh.core.documents import read_document
-from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import artifact_stem, case_name, cassette_path, question_digest
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, code_of, named, spelled

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from pytest_jrh.core.calls import Complete
-from pytest_jrh.core.cases import Case, Edit, PerturbationOutcome, Plan, PlanStep, Verification
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.cases import (
+    Case,
+    Edit,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Unscored,
+    Verification,
+)
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.judges.judge import CodeAnswer, judged_case
 from pytest_jrh.judges.own_code import Scoring

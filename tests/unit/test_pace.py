@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.sections import RateLimitSection
 from pytest_jrh.llm.limits import Pace, Turn
 

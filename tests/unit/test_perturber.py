@@ -10,8 +10,15 @@ import pytest
 
 from pytest_jrh.cases.pipeline import Goal, apply_single_edit
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.cases import AgentRun, CaseSpec, Plan, PlanStep, Rubric
-from pytest_jrh.core.errors import NoVerdictCase, Unscored
+from pytest_jrh.core.cases import (
+    AgentRun,
+    CaseSpec,
+    NoVerdictCase,
+    Plan,
+    PlanStep,
+    Rubric,
+    Unscored,
+)
 from pytest_jrh.engine.case import generate_case
 from pytest_jrh.engine.library import Perturbation, build_pipeline, generate_agent_perturbations
 from tests.support.conversations import (

@@ -19,8 +19,7 @@ from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PARAPHRASE, PROBES, RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, Variant
 from pytest_jrh.cases.probes.prompt_injection import values_for
-from pytest_jrh.core.cases import Message, Rubric
-from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.cases import Message, NoVerdictCase, Rubric
 from pytest_jrh.core.transcript import message_text, render_transcript
 from tests.support.conversations import MESSAGES, ORDINAL, RUBRIC, pipeline
 from tests.support.random_conversations import bases

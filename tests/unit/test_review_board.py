@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.cases import Case, HumanReview, Label, Skip, VoteSource
-from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.cases import Case, HumanReview, Label, NoVerdictCase, Skip, VoteSource
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import Verdict

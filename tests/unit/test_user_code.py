@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.calls import Completion, RecordMode, StageModel
-from pytest_jrh.core.errors import Unscored, error_text
+from pytest_jrh.core.cases import Unscored
+from pytest_jrh.core.errors import error_text
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.runner import Engine, _cancelled

@@ -31,9 +31,8 @@ from pytest_jrh.cases.probes.probe import (
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
 from pytest_jrh.cases.probes.swap import SWAP
 from pytest_jrh.core.calls import EDITOR, ONE_CALL, VERIFIER, Bounds
-from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome
+from pytest_jrh.core.cases import Case, CaseSpec, NoVerdictCase, PerturbationOutcome
 from pytest_jrh.core.diffs import decisive_turns
-from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.transcript import render_transcript
 

@@ -8,8 +8,7 @@ from random import Random
 from typing import Any
 
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped
-from pytest_jrh.core.cases import Message, Messages
-from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.cases import Message, Messages, NoVerdictCase
 from pytest_jrh.core.transcript import render_transcript
 
 _PLACES = ("before", "around", "after")

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import EDITOR, VERIFIER, Bounds, Complete, StageModel
-from pytest_jrh.core.cases import Message, Rubric, Transcript
-from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.cases import Message, NoVerdictCase, Rubric, Transcript
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (

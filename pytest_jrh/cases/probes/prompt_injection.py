@@ -13,7 +13,7 @@ from random import Random
 
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant, shipped, with_text_at_end
 from pytest_jrh.core import frozen
-from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.cases import NoVerdictCase
 from pytest_jrh.core.transcript import positions_of
 
 _PLACEHOLDER = r"\$\{([^{}]{0,80})\}"
