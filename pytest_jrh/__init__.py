@@ -29,9 +29,9 @@ if TYPE_CHECKING:
         Rubric,
         Unscored,
     )
-    from pytest_jrh.core.errors import InputError, JrhError
     from pytest_jrh.core.results import CaseResult, Verdict
     from pytest_jrh.core.scales import ScoreLevel
+    from pytest_jrh.core.text import InputError, JrhError
     from pytest_jrh.engine.library import (
         ConversationPerturber,
         Pipeline,
@@ -54,9 +54,9 @@ _HOMES = {
     "config.rubrics": "load_rubrics",
     "core.calls": "Completion StageModel",
     "core.cases": "AgentRun Case NoVerdictCase PerturbationOutcome Rubric Unscored",
-    "core.errors": "InputError JrhError",
     "core.results": "CaseResult Verdict",
     "core.scales": "ScoreLevel",
+    "core.text": "InputError JrhError",
     "engine.library": "ConversationPerturber Pipeline generate_agent_perturbations judge_cases "
     "load_cases",
     "judges.judge": "JudgedCase",

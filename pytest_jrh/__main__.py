@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from pytest_jrh import __version__
 from pytest_jrh.cli.check import declare_check, declare_meanings, scale
 from pytest_jrh.config.options import OPTIONS
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import (
+    InputError,
     escape_commands,
     nearest_hint,
     replace_what_cannot_be_shown,

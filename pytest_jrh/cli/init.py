@@ -42,12 +42,19 @@ from pytest_jrh.core.documents import (
     shown,
     whole_number,
 )
-from pytest_jrh.core.errors import InputError, Problem, collecting, first_problems
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BARE, BINARY, Mode, numbered, paired
 from pytest_jrh.core.sections import InputFormat, JudgeStage
 from pytest_jrh.core.templates import render_text
-from pytest_jrh.core.text import counted, nearest_hint, visible
+from pytest_jrh.core.text import (
+    InputError,
+    Problem,
+    collecting,
+    counted,
+    first_problems,
+    nearest_hint,
+    visible,
+)
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows

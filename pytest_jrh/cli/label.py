@@ -23,12 +23,11 @@ from pytest_jrh.core.cases import (
     Transcript,
 )
 from pytest_jrh.core.documents import as_word, listed, read_text, shown
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.scales import BARE, paired
 from pytest_jrh.core.sections import BlindSection
-from pytest_jrh.core.text import counted, visible
+from pytest_jrh.core.text import InputError, counted, visible
 from pytest_jrh.core.transcript import paired as as_pair
 from pytest_jrh.people.board import LabelBoard, drawn_evenly
 from pytest_jrh.people.labels import Disputes, LabelTable, label_word, read_rows

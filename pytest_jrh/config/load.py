@@ -38,12 +38,11 @@ from pytest_jrh.core.documents import (
     received,
     shown,
 )
-from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import read_head, relative_path
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.scales import Mode, Said
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection
-from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.text import InputError, Problem, collecting, nearest_hint
 from pytest_jrh.judges import JudgeEntry, judge_entries, kind_of, misplaced_keys
 from pytest_jrh.judges.judge import PROMPT, JudgeSettings
 

@@ -36,9 +36,8 @@ from pytest_jrh.core.documents import (
     read_text,
     received,
 )
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import ROW_NUMBER, ConfigSection, Count, Flag, Runs, Takes
-from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.text import InputError, nearest_hint
 
 
 def key_path(name: str) -> KeyPath:

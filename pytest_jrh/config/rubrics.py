@@ -20,7 +20,6 @@ from pytest_jrh.core.documents import (
     received,
     shown,
 )
-from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import (
     BETWEEN,
     BINARY,
@@ -33,7 +32,7 @@ from pytest_jrh.core.scales import (
     scale_of,
     spelled,
 )
-from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.text import InputError, Problem, nearest_hint
 
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, SkipValidation
 
 from pytest_jrh.core import frozen
-from pytest_jrh.core.errors import JrhError
 from pytest_jrh.core.scales import (
     NOT_APPLICABLE,
     Objective,
@@ -29,6 +28,7 @@ from pytest_jrh.core.scales import (
     scale_of,
     with_not_applicable,
 )
+from pytest_jrh.core.text import JrhError
 
 SkipKind: TypeAlias = Literal[
     "no_messages",

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import known_name
-from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.text import InputError, Problem, nearest_hint
 from pytest_jrh.core.transcript import neutralize
 
 if TYPE_CHECKING:

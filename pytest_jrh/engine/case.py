@@ -32,11 +32,11 @@ from pytest_jrh.core.cases import (
     Unscored,
     Why,
 )
-from pytest_jrh.core.errors import SessionEnd, error_places, error_text
 from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.scales import BINARY, coded
+from pytest_jrh.core.text import SessionEnd, error_places, error_text
 from pytest_jrh.core.transcript import is_pair, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.suite import ReadySuite

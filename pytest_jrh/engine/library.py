@@ -45,10 +45,10 @@ from pytest_jrh.core.cases import (
     Unscored,
     Why,
 )
-from pytest_jrh.core.errors import InputError, Problem, collecting, error_text
 from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.scales import BINARY, Mode, Objective
 from pytest_jrh.core.templates import Template
+from pytest_jrh.core.text import InputError, Problem, collecting, error_text
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scoring, code_answer, code_digest, no_verdict

@@ -27,8 +27,7 @@ from pytest_jrh.core.calls import (
     StageModel,
 )
 from pytest_jrh.core.cases import CaseSpec, NoVerdictCase, Unscored
-from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.text import all_wrapped, counted
+from pytest_jrh.core.text import InputError, all_wrapped, counted
 from pytest_jrh.core.transcript import media_in, render_transcript
 from pytest_jrh.engine.case import Attempt, Calls
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite

@@ -28,12 +28,11 @@ from pytest_jrh.core.cases import (
     Unscored,
     Why,
 )
-from pytest_jrh.core.errors import InputError, SessionEnd
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.results import CaseResult, scores_text
 from pytest_jrh.core.scales import other_place
-from pytest_jrh.core.text import shortened
+from pytest_jrh.core.text import InputError, SessionEnd, shortened
 from pytest_jrh.engine.case import (
     Attempt,
     Calls,

@@ -37,12 +37,11 @@ from pytest_jrh.core.cases import (
     Unscored,
 )
 from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, printable, read_document
-from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
 from pytest_jrh.core.scales import coded
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import InputError, Problem, collecting, counted
 from pytest_jrh.core.transcript import CONTEXT_ID, answer_parts, assistant_indices
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES

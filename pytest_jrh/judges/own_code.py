@@ -27,19 +27,19 @@ from urllib.parse import urlsplit
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.cases import Case, Unscored, UnscoredKind
-from pytest_jrh.core.errors import (
-    InputError,
-    causes_of,
-    error_places,
-    error_text,
-    is_ours_or_installed,
-)
 from pytest_jrh.core.files import text_digest
 from pytest_jrh.core.redact import names_a_credential
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.sections import ConfigSection, Flag, Text
-from pytest_jrh.core.text import shortened
+from pytest_jrh.core.text import (
+    InputError,
+    causes_of,
+    error_places,
+    error_text,
+    is_ours_or_installed,
+    shortened,
+)
 from pytest_jrh.judges.judge import (
     CodeAnswer,
     Function,

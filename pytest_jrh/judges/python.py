@@ -21,11 +21,10 @@ from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.documents import Fields, shown
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Said
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
-from pytest_jrh.core.text import nearest_hint, shortened
+from pytest_jrh.core.text import InputError, nearest_hint, shortened
 from pytest_jrh.core.transcript import is_pair
 from pytest_jrh.judges.judge import (
     CodeAnswer,

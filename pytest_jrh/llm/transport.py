@@ -35,8 +35,7 @@ from typing import Any, TypeVar
 from pytest_jrh.core import frozen
 from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.documents import leaves, printable
-from pytest_jrh.core.errors import causes_of, error_text
-from pytest_jrh.core.text import shortened
+from pytest_jrh.core.text import causes_of, error_text, shortened
 from pytest_jrh.llm.calls import CallRequest
 
 

@@ -50,11 +50,21 @@ from pytest_jrh.core.documents import (
     shown,
     whole_number,
 )
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, collecting, first_problems
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
-from pytest_jrh.core.text import as_known, counted, nearest_hint, same_lines, spreadsheet_hint
+from pytest_jrh.core.text import (
+    MOST_PROBLEMS,
+    InputError,
+    Problem,
+    as_known,
+    collecting,
+    counted,
+    first_problems,
+    nearest_hint,
+    same_lines,
+    spreadsheet_hint,
+)
 from pytest_jrh.sources.answers import place_named
 from pytest_jrh.sources.columns import Table, columns_named
 from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field

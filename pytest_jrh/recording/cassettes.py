@@ -31,10 +31,9 @@ from pytest_jrh.core import grouped_by
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.ids import GENERATION, JUDGING
-from pytest_jrh.core.text import one_line, shortened
+from pytest_jrh.core.text import InputError, one_line, shortened
 from pytest_jrh.llm.calls import Answer, SchemaSent, digest
 from pytest_jrh.llm.limits import file_lock
 from pytest_jrh.store.made_cases import cause

@@ -27,11 +27,10 @@ from pytest_jrh.core.cases import (
     Unscored,
 )
 from pytest_jrh.core.documents import DamagedError, Json, as_text, listed, other_kind, printable
-from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.files import LONGEST_HEAD
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat, Of
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import InputError, Problem, counted, first_problems
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, PAIRS, Answers
 from pytest_jrh.sources.columns import CaseKey, Table, TextToLabel

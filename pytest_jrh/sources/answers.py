@@ -30,11 +30,10 @@ from pytest_jrh.core.documents import (
     shown,
     whole_number,
 )
-from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.scales import PLACES, code_of, other_place
 from pytest_jrh.core.sections import ROW_NUMBER
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import InputError, Problem, counted
 from pytest_jrh.core.transcript import (
     PAIR,
     assistant_indices,

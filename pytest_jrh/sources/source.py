@@ -34,11 +34,10 @@ from pytest_jrh.core.documents import (
     printable,
     shown,
 )
-from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.core.text import InputError, Problem, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 

@@ -27,8 +27,8 @@ from pytest_jrh.core.documents import (
     read_text,
     shown,
 )
-from pytest_jrh.core.errors import InputError, Problem, first_problems
 from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.text import InputError, Problem, first_problems
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.columns import PLACE, Table
 from pytest_jrh.sources.results import read_results

@@ -35,10 +35,9 @@ from pytest_jrh.core.documents import (
     printable,
     received,
 )
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import short_digest
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import MOST_PROBLEMS, InputError, Problem, counted
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.chat import fields_of, first_in, read_message, read_messages
 from pytest_jrh.sources.source import (

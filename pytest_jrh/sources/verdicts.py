@@ -25,7 +25,6 @@ from pytest_jrh.core.documents import (
     shown,
     whole_number,
 )
-from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.scales import (
     BARE,
     BETWEEN,
@@ -37,7 +36,7 @@ from pytest_jrh.core.scales import (
     classed,
     with_not_applicable,
 )
-from pytest_jrh.core.text import as_known, counted, nearest, spreadsheet_hint
+from pytest_jrh.core.text import InputError, Problem, as_known, counted, nearest, spreadsheet_hint
 from pytest_jrh.sources.columns import CaseKey, Columns, Table, columns_named, words_of
 from pytest_jrh.sources.results.scores import quoted
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_jrh.config.probes import sample as sample_ids
 from pytest_jrh.core.cases import Unscored
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.text import InputError
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Head

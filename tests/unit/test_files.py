@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.documents import read_text
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part, replacing
+from pytest_jrh.core.text import InputError
 
 
 def fail_in(path: Path) -> None:

@@ -15,7 +15,7 @@ from pytest_jrh.config.places import matching
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import read_text
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.labels import Joiner, LabelRow
 from pytest_jrh.sources import open_sources

@@ -16,8 +16,8 @@ from typing import Any
 
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.documents import as_word, printable, shown
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.scales import BINARY
+from pytest_jrh.core.text import InputError
 from pytest_jrh.sources.results.scores import (
     UNKNOWN,
     By,
