@@ -19,8 +19,7 @@ from pytest_jrh.core.cases import CaseSpec, Outcome
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, Scale, classed, most_frequent, numbered
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.changes import is_better, set_changes
-from pytest_jrh.stats.rule import Asked, Question, SetChange
+from pytest_jrh.stats.changes import Asked, Question, SetChange, is_better, set_changes
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 from pytest_jrh.store.ledger import case_result
 
@@ -157,7 +156,7 @@ class Session:
 
     @property
     def verdicts(self) -> Verdicts:
-        """What a session compares, as `stats.comparison.compare` makes it of results."""
+        """What a session compares, as `stats.verdicts.compare` makes it of results."""
         of_suite, scale = self.cases.verdicts, self.cases.suite.scale
         answers = [*map(tuple, self.now.tolist())]
         scores = [*map(most_frequent, answers)]

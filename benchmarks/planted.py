@@ -29,7 +29,7 @@ from pytest_jrh.core.transcript import message_text, with_part_ids
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.sources.chat import read_messages
-from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.limits import probe_tables
 from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.made_cases import DIGESTS, make_result, make_spec
 

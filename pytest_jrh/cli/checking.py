@@ -52,21 +52,23 @@ from pytest_jrh.sources.verdicts import (
     table_scale,
     weigh,
 )
-from pytest_jrh.stats.comparison import (
-    CASE_CHANGED,
-    NEVER_REPORTED,
-    NO_VERDICT,
-    Comparison,
-    Scope,
-    why_apart,
-)
+from pytest_jrh.stats.changes import Asked
 from pytest_jrh.stats.decision import Decision, Held, Reason, decide, opposite
 from pytest_jrh.stats.figures import Reliability, reliability
 from pytest_jrh.stats.people import VotedCase, Votes
 from pytest_jrh.stats.probabilities import ERROR
-from pytest_jrh.stats.rule import Asked
 from pytest_jrh.stats.statistics import Stratum, strata
-from pytest_jrh.stats.verdicts import NOT_COMPARED, Coded, Verdicts
+from pytest_jrh.stats.verdicts import (
+    CASE_CHANGED,
+    NEVER_REPORTED,
+    NO_VERDICT,
+    NOT_COMPARED,
+    Coded,
+    Comparison,
+    Scope,
+    Verdicts,
+    why_apart,
+)
 
 _MOST_KEPT = 8192
 _MOST_NAMED = 3

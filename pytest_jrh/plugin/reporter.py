@@ -38,8 +38,8 @@ from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_l
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.reports.summary import worst_verdicts
-from pytest_jrh.stats.comparison import is_active
 from pytest_jrh.stats.decision import Decision
+from pytest_jrh.stats.verdicts import is_active
 from pytest_jrh.store.ledger import ledger_path, result_from
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)

@@ -38,7 +38,7 @@ from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.case_facts import FailureText, disagreement_text, unscored_text
 from pytest_jrh.reports.session import progress_line
 from pytest_jrh.review.serving import Page, ReviewServer, serve
-from pytest_jrh.stats.comparison import NO_BASELINE
+from pytest_jrh.stats.verdicts import NO_BASELINE
 from pytest_jrh.store.ledger import BaselineFile
 from pytest_jrh.store.made_cases import Handover, rejected_cases
 

@@ -18,7 +18,7 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text
 from pytest_jrh.stats.intervals import Estimate
-from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeRow, ProbeTable
+from pytest_jrh.stats.limits import SUPPOSED_FLICKER, ProbeRow, ProbeTable
 from pytest_jrh.stats.statistics import (
     FALSE_ALARMS,
     PASSED_OVER,

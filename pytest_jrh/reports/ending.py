@@ -32,9 +32,9 @@ from pytest_jrh.reports.report import Display, Report
 from pytest_jrh.reports.session import Extent, Session, SuiteRun
 from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.stats.changes import how_asked
-from pytest_jrh.stats.comparison import Baseline, PromptChange, Scope, compare, is_active
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.limits import proposed_limits
+from pytest_jrh.stats.verdicts import Baseline, PromptChange, Scope, compare, is_active
 from pytest_jrh.store.ledger import (
     BaselineFile,
     accepted_by,

@@ -21,9 +21,8 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, section_of
+from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, favours, places_of, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
-from pytest_jrh.stats.pairs import favours, places_of
 from pytest_jrh.stats.people import People, violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import PASSED_OVER, Statistics, recall_key

@@ -21,15 +21,13 @@ from pytest_jrh.core.scales import Scale, coded
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
-from pytest_jrh.stats.comparison import PromptChange
 from pytest_jrh.stats.decision import Decision, Word
-from pytest_jrh.stats.figures import Section, sections
+from pytest_jrh.stats.figures import Section, sections, slice_sections
+from pytest_jrh.stats.limits import ProbeTable, probe_tables
 from pytest_jrh.stats.people import People, people_beside
 from pytest_jrh.stats.probabilities import ERROR, Probabilities, probabilities_of
-from pytest_jrh.stats.probes import ProbeTable, probe_tables
-from pytest_jrh.stats.slices import slice_sections
 from pytest_jrh.stats.statistics import Panel, panels
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import PromptChange, Verdicts
 from pytest_jrh.store.made_cases import RecordIndex, SuiteCases
 
 if TYPE_CHECKING:

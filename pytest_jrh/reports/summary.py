@@ -53,12 +53,17 @@ from pytest_jrh.reports.grounds import (
 )
 from pytest_jrh.reports.session import WORST_FIRST, Session, run_title, spending_line, what_was_done
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.comparison import PromptChange
 from pytest_jrh.stats.decision import Kind, Word
-from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence
-from pytest_jrh.stats.pairs import favour_sentence, favours, places_of, places_sentence
+from pytest_jrh.stats.figures import (
+    ONE_BY_ONE,
+    favour_sentence,
+    favours,
+    flicker_sentence,
+    places_of,
+    places_sentence,
+)
 from pytest_jrh.stats.probabilities import BINS, FALSE_ALARMS
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import PromptChange, Verdicts
 
 
 @frozen

@@ -32,12 +32,12 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.comparison import NEVER_REPORTED, NOT_IN_BASELINE
+from pytest_jrh.stats.changes import SURE
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import NONE, range_text
 from pytest_jrh.stats.limits import limit_text
-from pytest_jrh.stats.rule import SURE
 from pytest_jrh.stats.statistics import JudgePair, Panel
+from pytest_jrh.stats.verdicts import NEVER_REPORTED, NOT_IN_BASELINE
 
 _MOST_SETS = 12
 _MOST_REASONS = 3

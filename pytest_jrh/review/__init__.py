@@ -42,7 +42,7 @@ from pytest_jrh.reports.page import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.review.serving import Route
-from pytest_jrh.stats.comparison import NO_BASELINE, Baseline, PromptChange
+from pytest_jrh.stats.verdicts import NO_BASELINE, Baseline, PromptChange
 from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:

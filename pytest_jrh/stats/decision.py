@@ -17,29 +17,40 @@ from pytest_jrh.core.scales import CaseClass, as_level
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.stats.changes import (
+    DOUBT,
+    FEWEST_LOST,
+    SURE,
+    Asked,
+    SetChange,
     about_sets,
     chance_text,
     compared_text,
+    fisher_test,
     loss_text,
     needed_text,
     points,
     set_changes,
 )
-from pytest_jrh.stats.comparison import (
+from pytest_jrh.stats.figures import range_text
+from pytest_jrh.stats.intervals import estimate_kappa
+from pytest_jrh.stats.limits import (
+    Limit,
+    is_limited,
+    judge_limits,
+    limit_text,
+    probe_limits,
+    probe_tables,
+)
+from pytest_jrh.stats.statistics import accuracy_of, called, mistakes_text
+from pytest_jrh.stats.verdicts import (
     CASE_CHANGED,
     NEVER_REPORTED,
     NOT_IN_BASELINE,
     Comparison,
     Scope,
+    Verdicts,
     missing_from,
 )
-from pytest_jrh.stats.figures import range_text
-from pytest_jrh.stats.intervals import estimate_kappa
-from pytest_jrh.stats.limits import Limit, is_limited, judge_limits, limit_text, probe_limits
-from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.rule import DOUBT, FEWEST_LOST, SURE, Asked, SetChange, fisher_test
-from pytest_jrh.stats.statistics import accuracy_of, called, mistakes_text
-from pytest_jrh.stats.verdicts import Verdicts
 
 _NoPass: TypeAlias = Literal["UNCLEAR", "FAIL"]
 Word: TypeAlias = Literal["PASS", _NoPass, ""]

@@ -3,22 +3,37 @@ what makes them doubtful.
 
 Each figure is declared once, as a column; every report and the schema of the JSON report derive
 from these. A new one is its computation in `Statistics` and one line here.
+
+Then the figures of slices, which are the cases with one value of a field or a column; and what the
+place of two answers does to a judge that says which is better: how often it takes the first one,
+and whether it says the same of a pair in both orders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Literal, TypeAlias
+
+import numpy as np
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.scales import BINARY, TIE, Mode, Scale
+from pytest_jrh.core.scales import BINARY, PLACES, TIE, Mode, Scale, code_of, other_place
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.intervals import SIGNIFICANCE, Estimate
+from pytest_jrh.stats.intervals import (
+    SIGNIFICANCE,
+    Estimate,
+    binomial_tail,
+    estimate_mean,
+    estimate_share,
+)
 from pytest_jrh.stats.statistics import Statistics, confusions, kappa_of, statistics_of
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import Coded, Verdicts
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number"]
 NONE = "-"
@@ -387,3 +402,194 @@ def _named_figures(statistics: Statistics) -> dict[str, Estimate]:
         if column.kind != "count" and column.is_shown(statistics):
             figures[column.key] = statistics.figures[column.key]
     return {**figures, **statistics.of_classes}
+
+
+_FIRST = code_of(PLACES[0])
+
+
+@frozen
+class Places:
+    """The figures of one judge: of verdicts that name an answer, how many name the `first` one that
+    was shown; and of pairs that were shown in both orders, how many have the `same` verdict, and
+    how many of the others take the answer in one place both times, by the place.
+    """
+
+    first: Estimate
+    same: Estimate
+    taken: Sequence[int]
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether verdicts that change with the order take one place more often than by chance."""
+        most, both = max(self.taken), sum(self.taken)
+        return bool(both) and 2 * binomial_tail(most, both, 0.5) < SIGNIFICANCE
+
+
+def places_of(judged: Verdicts) -> Places | None:
+    """The figures of these verdicts; None where they are not of pairs."""
+    kinds = judged.kinds("scale", "answers")
+    if not kinds.names or not all(scale.orders for scale, _ in kinds.names):
+        return None
+    shares = kinds.each(lambda kind: _first_share(*kind), float)
+    names_one = shares >= 0
+    first = estimate_mean(shares[names_one], judged.cluster[names_one])
+    is_both = kinds.each(lambda kind: kind[0].orders == len(PLACES))
+    of_both, both = judged.where(is_both), kinds[is_both]
+    by_order = Coded([scale.by_order(answers) for scale, answers in both.names], both.codes)
+    same = by_order.each(lambda answers: len({*answers}) == 1)
+    taken = []
+    for code in map(code_of, PLACES):
+        taken.append(int(by_order.equals((code, other_place(code))).sum()))
+    return Places(first, estimate_share(same, of_both.cluster), taken)
+
+
+@frozen
+class Favour:
+    """In what share of its pairs a system's answer is the better one, ties half: by people, and how
+    much more often by the judge.
+    """
+
+    system: str
+    people: Estimate
+    more: Estimate
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the judge is shown to favour the system, or to put it at a disadvantage."""
+        lower, upper = self.more.lower, self.more.upper
+        return lower is not None and upper is not None and not lower <= 0 <= upper
+
+
+def favours(judged: Verdicts) -> list[Favour]:
+    """Each system that gave some of the answers, those first that win most by people."""
+    known, pairs = judged.answered
+    codes = np.array([*map(code_of, PLACES)])
+    rows = []
+    for system in dict.fromkeys(chain.from_iterable(known.systems.present())):
+        places = known.systems.each(partial(_place_of, system), int)
+        is_in_one = places >= 0
+        if not is_in_one.any():
+            # Both answers of its pairs are its own.
+            continue
+        own = codes[places[is_in_one], None]
+        wins = np.where(pairs[is_in_one] == own, 1.0, 0.5 * (pairs[is_in_one] == TIE))
+        clusters = known.cluster[is_in_one]
+        rows.append(
+            Favour(
+                system,
+                estimate_mean(wins[:, 0], clusters),
+                estimate_mean(wins[:, 1] - wins[:, 0], clusters, (-1.0, 1.0)),
+            )
+        )
+    return sorted(rows, key=lambda row: -(row.people.value or 0))
+
+
+def _place_of(system: str, systems: Sequence[str]) -> int:
+    """The place of a system's answer; below 0 where it gave none, or both."""
+    return systems.index(system) if systems.count(system) == 1 else -1
+
+
+def _first_share(scale: Scale, answers: Sequence[int]) -> float:
+    """The share of verdicts that name the answer that was shown first, of those that name one;
+    below 0 where none does.
+    """
+    half = len(answers) // scale.orders
+    shown = [*answers[:half], *map(other_place, answers[half:])]
+    named = [answer for answer in shown if other_place(answer) != answer]
+    return named.count(_FIRST) / len(named) if named else -1.0
+
+
+def favour_sentence(favour: Favour) -> str:
+    """How often a system wins by people, and by the judge."""
+    more, by_people = favour.more.value or 0.0, favour.people.value or 0.0
+    text = f"{one_line(favour.system)} wins {percent(by_people)} of its pairs by people and "
+    text += f"{percent(by_people + more)} by the judge: {100 * more:+.1f} points"
+    lower, upper = favour.more.lower, favour.more.upper
+    if lower is not None and upper is not None:
+        text += f" ({100 * lower:+.1f} to {100 * upper:+.1f})"
+    return f"{text}."
+
+
+def places_sentence(places: Places) -> str:
+    """How often a judge takes the first answer, and what changes with the order."""
+    text = f"The judge takes the first answer in {percent(places.first.value)} "
+    text += f"({range_text(places.first)}) of its verdicts that name one."
+    if not places.same.n:
+        return text
+    same, (first, second) = places.same, places.taken
+    text += f" In both orders it says the same of {same.fraction} pairs ({range_text(same)}%)"
+    flips = same.n - (same.count or 0)
+    if flips:
+        text += f"; of the {counted(flips, 'other')} it takes the first answer both times in "
+        text += f"{first:,}, the second in {second:,}"
+    return f"{text}."
+
+
+_FEWEST_CASES = 10
+# So many values have figures of their own: those with most wrong verdicts.
+_MOST_VALUES = 50
+_MOST_SETS = 100
+_NO_VALUE = "(none)"
+
+
+def slice_name(key: str, value: str) -> str:
+    """What a slice is called among other sets."""
+    return f"{key}={value or _NO_VALUE}"
+
+
+def with_sets(verdicts: Verdicts, *, decides: bool) -> Verdicts:
+    """The verdicts of a judge with those slices alone that are sets of the decision: where they
+    decide, the largest.
+    """
+    slices = verdicts.slices
+    sizes: Counter[tuple[str, str]] = Counter()
+    if decides:
+        for code, number in Counter(slices.codes[~verdicts.derived].tolist()).items():
+            sizes.update(dict.fromkeys(slices.names[code], number))
+    sets = {of for of, number in sizes.most_common(_MOST_SETS) if number >= _FEWEST_CASES}
+    names = [tuple(filter(sets.__contains__, of_case)) for of_case in slices.names]
+    return replace(verdicts, slices=Coded.of(names)[slices.codes])
+
+
+def slice_sections(section: Section) -> dict[str, Section]:
+    """The figures of a judge by each field: a row for each value, the worst first; then those with
+    fewer wrong verdicts together, and those with few cases.
+    """
+    judged = section.total.judged
+    keys: dict[str, None] = {}
+    for slices in judged.slices.present():
+        keys |= dict.fromkeys(key for key, _ in slices)
+    sections = {}
+    for key in keys:
+        names = [dict(slices).get(key, "") for slices in judged.slices.names]
+        values = Coded.of(names)[judged.slices.codes]
+        sections[key] = replace(section, rubrics=[*_value_rows(judged, values)])
+    return sections
+
+
+def _value_rows(judged: Verdicts, values: Coded[str]) -> Iterator[Statistics]:
+    sizes = np.bincount(values.codes, minlength=len(values.names))
+    wrong = np.bincount(values.codes[judged.wrong], minlength=len(sizes))
+    is_large = sizes >= _FEWEST_CASES
+    large = np.flatnonzero(is_large).tolist()
+    large.sort(key=lambda code: -wrong[code])
+    small = np.flatnonzero((sizes > 0) & ~is_large).tolist()
+    own, others = large[:_MOST_VALUES], large[_MOST_VALUES:]
+
+    def row(name: str, codes: list[int]) -> Statistics:
+        return replace(statistics_of(judged.where(np.isin(values.codes, codes))), rubric=name)
+
+    rows = [row(values.names[code] or _NO_VALUE, [code]) for code in own]
+    yield from sorted(rows, key=_badness, reverse=True)
+    if others:
+        yield row(counted(len(others), "other value"), others)
+    if small:
+        yield row(f"{counted(len(small), 'value')} below {_FEWEST_CASES} cases", small)
+
+
+def _badness(statistics: Statistics) -> tuple[float, float]:
+    """The lower end of the share of mistakes in the worst class, and that share: a few mistakes in
+    few cases are not the worst.
+    """
+    shares = map(statistics.mistakes, statistics.scale.classes)
+    return max((share.lower or 0.0, share.value or 0.0) for share in shares)

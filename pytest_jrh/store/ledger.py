@@ -42,7 +42,7 @@ from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import InputError, counted, one_line, plain, shortened
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.tables import guarded
-from pytest_jrh.stats.comparison import NO_BASELINE, Baseline, Scope, suite_of, tolerated, update
+from pytest_jrh.stats.verdicts import NO_BASELINE, Baseline, Scope, suite_of, tolerated, update
 from pytest_jrh.store.records import case_digest, content_digest, in_words, record_line
 
 if TYPE_CHECKING:
@@ -416,8 +416,7 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     """What the change of a baseline accepts of a suite, as a clause; "" where it changes nothing
     but reasonings.
     """
-    from pytest_jrh.stats.comparison import compare
-    from pytest_jrh.stats.verdicts import Verdicts
+    from pytest_jrh.stats.verdicts import Verdicts, compare
 
     before = {case: line for case, line in base.cases.items() if suite_of(case) == suite}
     lines = {case: line for case, line in now.cases.items() if suite_of(case) == suite}

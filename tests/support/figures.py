@@ -8,10 +8,9 @@ from math import nan
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import RubricScales
 from pytest_jrh.stats import intervals
-from pytest_jrh.stats.comparison import Baseline, Comparison, Scope, compare
 from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.statistics import Statistics, statistics_of
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import Baseline, Comparison, Scope, Verdicts, compare
 
 
 def describe(results: Iterable[CaseResult], scales: RubricScales | None = None) -> Statistics:

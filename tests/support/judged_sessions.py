@@ -22,8 +22,8 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport
-from pytest_jrh.stats.comparison import Baseline, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
+from pytest_jrh.stats.verdicts import Baseline, Scope, short, update
 from pytest_jrh.store.made_cases import RecordIndex, read_spools
 from pytest_jrh.store.records import stored_line
 from tests.support.figures import comparison_of

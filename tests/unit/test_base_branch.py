@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.stats.comparison import Baseline
+from pytest_jrh.stats.verdicts import Baseline
 from pytest_jrh.store.ledger import accepted_by, baseline_there, render
 from tests.support.made_cases import result_with
 from tests.unit.test_decision import baseline_of, cases

@@ -14,7 +14,7 @@ from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import InputError
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
-from pytest_jrh.stats.comparison import Baseline, Scope, short, update
+from pytest_jrh.stats.verdicts import Baseline, Scope, short, update
 from pytest_jrh.store.ledger import parsed, render
 from tests.support.conversations import judge_settings
 from tests.support.figures import comparison_of

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.stats.comparison import Baseline, Scope
-from pytest_jrh.stats.verdicts import Coded, Verdicts, distinct
+from pytest_jrh.stats.verdicts import Baseline, Coded, Scope, Verdicts, distinct
 from tests.support.figures import comparison_of
 
 

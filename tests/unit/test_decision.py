@@ -16,10 +16,9 @@ from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import numbered
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.reports.for_programs import decision_data
-from pytest_jrh.stats.changes import how_asked
-from pytest_jrh.stats.comparison import Baseline, Scope, tolerated, update
+from pytest_jrh.stats.changes import Asked, how_asked
 from pytest_jrh.stats.decision import Decision, Held, decide
-from pytest_jrh.stats.rule import Asked
+from pytest_jrh.stats.verdicts import Baseline, Scope, tolerated, update
 from tests.support.figures import comparison_of
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import DIGESTS, LEVELS, make_result, make_spec, result_with

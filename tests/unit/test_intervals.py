@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.changes import largest_drop
+from pytest_jrh.stats.changes import fisher_test, largest_drop
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.intervals import (
     binomial_tail,
@@ -23,7 +23,6 @@ from pytest_jrh.stats.intervals import (
     t_quantile,
     t_tail,
 )
-from pytest_jrh.stats.rule import fisher_test
 from tests.support.figures import Runs, bias_of, ends, kappa_of, marks, mean_error_of, share_of
 
 CLUSTER = st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n) | st.integers(0, n), st.just(n)))

@@ -18,7 +18,7 @@ from pytest_jrh.judges import with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge
 from pytest_jrh.judges.python import supplied_judge
 from pytest_jrh.llm.calls import load_template, parse_prompt
-from pytest_jrh.stats.comparison import Baseline, Scope, short, update
+from pytest_jrh.stats.verdicts import Baseline, Scope, short, update
 from pytest_jrh.store import ledger
 from pytest_jrh.store.ledger import BaselineFile, parsed
 from tests.support.conversations import judge_settings

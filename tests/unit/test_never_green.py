@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.stats.comparison import Scope
 from pytest_jrh.stats.decision import Decision
+from pytest_jrh.stats.verdicts import Scope
 from tests.support.judged_sessions import derived
 from tests.unit.test_decision import (
     AGAIN,

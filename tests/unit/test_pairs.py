@@ -15,8 +15,8 @@ from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import answer_parts, in_other_order
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.sources import open_sources
-from pytest_jrh.stats.pairs import Places, favour_sentence, favours, places_of
-from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.figures import Places, favour_sentence, favours, places_of
+from pytest_jrh.stats.limits import probe_tables
 from pytest_jrh.stats.verdicts import NOT_COMPARED, Verdicts
 
 LLMBAR = Path(__file__).parents[2] / "examples/strong_judges/llmbar-gpt4.csv"

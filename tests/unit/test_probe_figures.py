@@ -10,7 +10,7 @@ from pytest_jrh.core.text import columns
 from pytest_jrh.reports.blocks import Sentence
 from pytest_jrh.reports.counts import finding_sentences, probe_blocks
 from pytest_jrh.reports.terminal import block_lines
-from pytest_jrh.stats.probes import SUPPOSED_FLICKER, ProbeTable, chance_of, probe_tables
+from pytest_jrh.stats.limits import SUPPOSED_FLICKER, ProbeTable, chance_of, probe_tables
 from pytest_jrh.stats.verdicts import Verdicts
 from tests.support.judged_sessions import INJECTION, LAYOUT, derived, hostile_session
 from tests.support.made_cases import make_result, make_spec, result_with

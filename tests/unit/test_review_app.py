@@ -22,7 +22,7 @@ from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.review import Deciding, serving
 from pytest_jrh.review.serving import MAX_BODY, ReviewServer, reply, serve
-from pytest_jrh.stats.comparison import Baseline
+from pytest_jrh.stats.verdicts import Baseline
 from pytest_jrh.store.ledger import case_result
 from tests.browser.material import hostile_case, made_case, review_suite
 from tests.support.label_session import entered, news

@@ -15,8 +15,8 @@ from pytest_jrh.reports.for_programs import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
+from pytest_jrh.stats.changes import SetChange
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.rule import SetChange
 from tests.support.made_cases import DIGESTS, make_result, make_spec, result_with
 from tests.support.suites import rubric, run, write_suite
 

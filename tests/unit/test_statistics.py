@@ -32,14 +32,13 @@ from pytest_jrh.reports.grounds import violation_sentences
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import figures_table
-from pytest_jrh.stats.comparison import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
+from pytest_jrh.stats.limits import holm
 from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.stats.probes import holm
 from pytest_jrh.stats.statistics import Panel, accuracy_of, confusion_matrix, panels, statistics_of
-from pytest_jrh.stats.verdicts import Verdicts
+from pytest_jrh.stats.verdicts import Scope, Verdicts
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import comparison_of, describe, ends, kappa_of, mean_error_of
 from tests.support.judged_sessions import Answer, always, coin, judged, scored

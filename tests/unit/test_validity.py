@@ -9,9 +9,9 @@ import pytest
 from benchmarks import gate
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.stats.comparison import Baseline, Scope
+from pytest_jrh.stats.changes import Asked, Question
 from pytest_jrh.stats.decision import Decision, Held, decide
-from pytest_jrh.stats.rule import Asked, Question
+from pytest_jrh.stats.verdicts import Baseline, Scope
 from tests.support.figures import comparison_of
 
 OF_PROBE = partial(gate.lost, share=0.3, among="probe")
