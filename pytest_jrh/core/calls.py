@@ -39,10 +39,8 @@ class _Sums:
     """Values of which each part is added by itself."""
 
     def __add__(self, other: Self) -> Self:
-        sums = {}
-        for part in fields(self):
-            sums[part.name] = getattr(self, part.name) + getattr(other, part.name)
-        return type(self)(**sums)
+        names = [part.name for part in fields(self)]
+        return type(self)(*[getattr(self, name) + getattr(other, name) for name in names])
 
 
 @frozen

@@ -380,7 +380,7 @@ def neutralize(text: str, tags: Collection[str]) -> str:
     Opening and closing tags, with attributes, spaces or in any case; everything else stays as it
     is. Doing it twice changes nothing more.
     """
-    if not tags:
+    if not tags or "<" not in text:
         return text
     names = "|".join(re.escape(tag) for tag in sorted(tags))
     pattern = f"<(?={_TAG_FILLER}(?:{names})(?![\\w.:-]))"

@@ -240,7 +240,7 @@ class CallRequest:
         parts: Json = {
             "model": self.stage.model,
             "parameters": self.parameters,
-            "schema": digest(stable_schema(self.schema))[:12],
+            "schema": digest(_stable_schema_of(self.response_model))[:12],
             "messages": [digest(dict(message))[:12] for message in self.messages],
         }
         # A recording of the first one does not say.
@@ -257,7 +257,7 @@ class CallRequest:
                 "model": self.stage.model,
                 "messages": [dict(message) for message in self.messages],
                 "parameters": self.parameters,
-                "schema": stable_schema(self.schema),
+                "schema": _stable_schema_of(self.response_model),
                 "repeat": self.repeat,
             }
         )
@@ -294,6 +294,11 @@ Exchange: TypeAlias = Callable[[CallRequest], Awaitable[Answer]]
 @lru_cache
 def _schema_of(response_model: type[BaseModel]) -> Json:
     return response_model.model_json_schema()
+
+
+@lru_cache
+def _stable_schema_of(response_model: type[BaseModel]) -> object:
+    return stable_schema(_schema_of(response_model))
 
 
 def digest(value: object) -> str:

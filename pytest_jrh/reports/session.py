@@ -306,7 +306,7 @@ class Session:
         """The result of a case by its id."""
         return self.results[self.rows[case_id]]
 
-    @property
+    @cached_property
     def spending(self) -> Spending:
         """What all cases together took, those whose items did not run among them."""
         return total_spending((*self.results, *self.unreported))

@@ -420,7 +420,7 @@ class Votes:
     @cached_property
     def clusters(self) -> Ints:
         """The cluster of each case."""
-        return numbered(case.cluster for case in self.cases)
+        return numbered(Coded.of(case.cluster for case in self.cases))
 
     @cached_property
     def disputed(self) -> list[int]:

@@ -14,6 +14,7 @@ session beside it: what is compared, and what is not.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import (
     Callable,
@@ -48,8 +49,6 @@ Rows: TypeAlias = npt.NDArray[Any] | Sequence[int] | slice
 
 _Name = TypeVar("_Name", bound=Hashable)
 
-# The columns whose values are nearly all different, or marks.
-_ARRAYS: Mapping[str, type] = {"row": np.int32, "ids": object}
 NOT_COMPARED: Mapping[str, Any] = {"before": None, "apart": "", "same_judge": False}
 """What the columns of the baseline have where there is none."""
 # Scores beyond this are of no scale, and are counted as this.
@@ -143,21 +142,19 @@ class Verdicts:
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Verdicts:
         """The table of rows, each with the value of every column but the row's number."""
-        values: dict[str, list[Any]] = {}
-        for column in fields(cls):
-            values[column.name] = []
-        for number, row in enumerate(rows):
-            values["row"].append(number)
+        names: dict[str, dict[Any, int]] = {column.name: {} for column in fields(cls)}
+        codes: dict[str, array[int]] = {name: array("i") for name in names}
+        # Coded as they come, since of most columns the values of all rows would be far larger.
+        for row in rows:
             for name, value in row.items():
-                values[name].append(value)
+                known = names[name]
+                codes[name].append(known.setdefault(value, len(known)))
         columns: dict[str, Any] = {}
-        for name, of_rows in values.items():
-            if name == "cluster":
-                columns[name] = numbered(of_rows)
-            elif name in _ARRAYS:
-                columns[name] = np.array(of_rows, _ARRAYS[name])
-            else:
-                columns[name] = Coded.of(of_rows)
+        for name, known in names.items():
+            columns[name] = Coded([*known], np.array(codes[name], np.int32))
+        columns["ids"] = np.array(columns["ids"].values, object)
+        columns["cluster"] = numbered(columns["cluster"])
+        columns["row"] = np.arange(len(columns["ids"]), dtype=np.int32)
         return cls(**columns)
 
     @classmethod
@@ -319,11 +316,10 @@ def _bounded(score: int | None) -> int:
     return max(-_LARGEST_SCORE, min(score or 0, _LARGEST_SCORE))
 
 
-def numbered(clusters: Iterable[Hashable]) -> Ints:
+def numbered(clusters: Coded[Any]) -> Ints:
     """Of each row the number of its cluster, in an order that is not that of the rows."""
-    of_rows = Coded.of(clusters)
-    in_order = sorted(range(len(of_rows.names)), key=lambda code: repr(of_rows.names[code]))
-    return np.argsort(in_order)[of_rows.codes]
+    in_order = sorted(range(len(clusters.names)), key=lambda code: repr(clusters.names[code]))
+    return np.argsort(in_order)[clusters.codes]
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:
