@@ -385,7 +385,7 @@ def cases_of(
     problems: list[Problem] = []
     texts, count = columns.texts, len(table.lines)
     annotators = [*texts[columns.annotator]]
-    repeats = [*zip(texts[columns.repeat], swapped or texts[""], strict=True)]
+    repeats, sides = texts[columns.repeat], swapped or texts[""]
     for row, split in enumerate(table.texts("split")):
         if split.casefold() == SETTLED:
             annotators[row] = _SETTLED
@@ -401,7 +401,10 @@ def cases_of(
     for name in filter(None, (*columns.verdicts, columns.baseline)):
         verdicts[name] = values.read(table, name, texts[name], problems, is_verdict=True)
     cases: dict[CaseKey, TableCase] = {}
-    first_verdicts: dict[tuple[CaseKey, str, Any], Verdict | None] = {}
+    # Of each judge, repeat and side by the case.
+    first_verdicts: defaultdict[Any, dict[CaseKey, Verdict | None]] = defaultdict(dict)
+    # Most cases have the votes of others, and a mapping for each takes a tenth of all memory.
+    alike: dict[tuple[tuple[str, int | None], ...], dict[str, int | None]] = {}
     notes = table.texts("".join(columns_named(table, "note notes comment")[:1]))
     names, rubrics, epochs = texts[columns.case], texts[columns.rubric], texts[columns.epoch]
     for row, line in enumerate(table.lines):
@@ -415,11 +418,13 @@ def cases_of(
         is_one_more_vote = annotators[row] not in {"", *case.votes}
         for name, of_column in labels.items():
             label, person = of_column[row], people[name][row]
-            if label is None or case.votes.setdefault(person, label.score) == label.score:
-                continue
-            message = f"the label of the case {shown(key.case)} is another one above"
-            hint = "give a case one label of each person, whom a column annotator names"
-            problems.append(Problem(message, table.file, line, name, hint))
+            if label is not None and person not in case.votes:
+                votes = {**case.votes, person: label.score}
+                case.votes = alike.setdefault((*votes.items(),), votes)
+            elif label is not None and case.votes[person] != label.score:
+                message = f"the label of the case {shown(key.case)} is another one above"
+                hint = "give a case one label of each person, whom a column annotator names"
+                problems.append(Problem(message, table.file, line, name, hint))
         of_row = texts[columns.judge][row]
         for name, of_column in verdicts.items():
             verdict = of_column[row]
@@ -427,14 +432,14 @@ def cases_of(
                 # A row of a label alone.
                 continue
             judge = of_row if columns.judge and name != columns.baseline else name
-            repeat = (key, judge, repeats[row])
-            if repeat in first_verdicts:
-                if is_one_more_vote and verdict in (None, first_verdicts[repeat]):
+            first = first_verdicts[judge, repeats[row], sides[row]]
+            if key in first:
+                if is_one_more_vote and verdict in (None, first[key]):
                     # The verdict stands beside the label of each person.
                     continue
                 message = f"the case {shown(key.case)} is in {table.place(case.row)} too"
                 problems.append(Problem(message, table.file, line, columns.case, _TELL_APART))
-            first_verdicts.setdefault(repeat, verdict)
+            first.setdefault(case.key, verdict)
             given = case.given.setdefault(judge, [])
             if verdict is not None:
                 given.append((row, verdict))
@@ -448,18 +453,16 @@ def cases_of(
             unnamed.append(Problem(message, table.file, line, columns.annotator, hint))
     table.refuse(unnamed or problems)
     is_ordered = values.scale.is_ordered
-    # Most cases have the votes of others, and a mapping for each takes a tenth of all memory.
-    alike: dict[tuple[tuple[str, int | None], ...], dict[str, int | None]] = {}
     for case in cases.values():
         for given in case.given.values() if swapped else ():
             given.sort(key=lambda row_and_verdict: swapped[row_and_verdict[0]])
             if 2 * sum(swapped[row] for row, _ in given) != len(given):
                 given.clear()
         if _SETTLED in case.votes:
+            case.votes = {**case.votes}
             case.label = case.votes.pop(_SETTLED)
         else:
             case.label = label_of([*case.votes.values()], is_ordered=is_ordered)
-        case.votes = alike.setdefault(tuple(case.votes.items()), case.votes)
     return VerdictTable(table, columns, cases, values, list(table.notices))
 
 

@@ -151,7 +151,8 @@ class Verdicts:
                 codes[name].append(known.setdefault(value, len(known)))
         columns: dict[str, Any] = {}
         for name, known in names.items():
-            columns[name] = Coded([*known], np.array(codes[name], np.int32))
+            smallest = np.min_scalar_type(len(known))
+            columns[name] = Coded([*known], np.array(codes[name], smallest))
         columns["ids"] = np.array(columns["ids"].values, object)
         columns["cluster"] = numbered(columns["cluster"])
         columns["row"] = np.arange(len(columns["ids"]), dtype=np.int32)
@@ -169,6 +170,8 @@ class Verdicts:
 
     def where(self, rows: Rows) -> Verdicts:
         """Some of the rows."""
+        if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.all():
+            return self
         columns = {field.name: getattr(self, field.name)[rows] for field in fields(self)}
         return replace(self, **columns)
 
