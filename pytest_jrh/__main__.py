@@ -296,7 +296,7 @@ def _local(name: str) -> Path:
 
     Raises `InputError` for a URL, of which a path would keep one slash only.
     """
-    from pytest_jrh.config.places import remote_hint
+    from pytest_jrh.core.files import remote_hint
 
     if hint := remote_hint(name):
         raise InputError("is not a file on this machine", name, hint=hint)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
-from pytest_jrh.config.places import argument
-from pytest_jrh.config.suite import Commands, Suite
+from pytest_jrh.config.suite import Commands, Suite, argument
 from pytest_jrh.core.cases import JUDGED, CaseSpec, NoVerdictCase, Unscored
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generation_id

@@ -18,12 +18,11 @@ from pydantic import ValidationError
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.swap import SWAP
 from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
-from pytest_jrh.config.places import LOG, Places
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert, question
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
-from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.config.suite import LOG, Places, Suite, SuiteTest
 from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, PromptsOf, StageModel
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (

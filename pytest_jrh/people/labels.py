@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
-from pytest_jrh.config.places import Places
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.cases import (
     SETTLED,
@@ -74,7 +73,7 @@ from pytest_jrh.store.records import case_digest, record_line
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import LabelSection
-    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.config.suite import Places, Suite
 
 # Labels of runs, from the config to one `Label` for each run and rubric.
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh import sources
-from pytest_jrh.config.places import matching
 from pytest_jrh.config.schema import LabelSection
+from pytest_jrh.config.suite import matching
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.text import InputError

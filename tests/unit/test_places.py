@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config.load import load_suite
-from pytest_jrh.config.places import argument
-from pytest_jrh.config.suite import Suite
+from pytest_jrh.config.suite import Suite, argument
 from tests.support.suites import SuiteFiles, write_suite
 
 
