@@ -1,5 +1,5 @@
-"""A suite as the other packages use it: resolved, validated, frozen; where the files that its config
-names are looked for; and the commands that run its cases again.
+"""A suite as the other packages use it: resolved, validated, frozen; where the files that its
+config names are looked for; and the commands that run its cases again.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import ADVICE_ON_CREDENTIALS, OwnCodeJudge, asks_for_credentials
 from pytest_jrh.judges.python import supplied_judge
-from pytest_jrh.judges.together import together
 from pytest_jrh.people import Grounds, grounds_of
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, read_people
@@ -386,13 +385,13 @@ def _judges(
     judges: dict[str | None, SuiteJudge] = {}
     for settings in suite.judges:
         if supplied is not None:
-            judges[settings.name] = together(supplied_judge(settings, supplied))
+            judges[settings.name] = supplied_judge(settings, supplied)
             continue
         kind = JUDGES[settings.kind]
         build = partial(kind.build, settings, suite.prompt_mode, suite.instruction)
         with collecting(problems):
             if records or kind.keys is None:
-                judge = judges[settings.name] = together(build())
+                judge = judges[settings.name] = build()
                 if isinstance(judge, PromptJudge) and len(suite.rubrics) > 1:
                     template = judge.template
                     # It would judge all of them by a rubric of its own.
@@ -402,7 +401,7 @@ def _judges(
                         raise InputError(message, template.origin, hint=hint)
                 continue
             with loading_for_replay() as tried:
-                judge = judges[settings.name] = together(build())
+                judge = judges[settings.name] = build()
             if not tried or (isinstance(judge, OwnCodeJudge) and judge.version is not None):
                 continue
             # Its verdicts may rest on what was refused.

@@ -1,6 +1,13 @@
 """What the engine knows of a judge, and what judges get: a case without anything of how it was
 made, its images where the judge takes them, and the map of values in place of scores. Then the
 judge that is a prompt: a model, and a score that must be on offer.
+
+A judge may be asked about all rubrics of a suite in one call, and answers each. Its question is the
+same for all cases of a run as it is, whatever their rubric: so these share a recording, and the
+first that is judged pays for all. A case that models edited has a text of its own. Its judge is
+asked about all rubrics, too, as it is where it is in use, and the verdict on the case's rubric
+counts. A rubric without a usable verdict in an answer has none, and the others stand; an answer
+without any is asked for again.
 """
 
 from __future__ import annotations
@@ -14,9 +21,20 @@ from concurrent.futures import Future
 from dataclasses import field
 from functools import cache
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
-from pydantic import BeforeValidator, create_model
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
 
 from pytest_jrh.core import frozen, grouped
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
@@ -41,12 +59,14 @@ from pytest_jrh.llm.calls import (
     TextResponse,
     answer_values,
     digest,
+    explain,
     load_template,
     scale_values,
     value_on_offer,
     with_scale,
 )
 
+OTHERS_STAND = "The verdicts on other rubrics stand; --jrh-retry-unscored asks again about all."
 DEFAULT_JUDGE = "prompt"
 """The kind of a judge whose section sets the key of no other: a model with a prompt."""
 
@@ -542,13 +562,108 @@ class PromptJudge(SuiteJudge):
         return Verdict(coded(score), answer.reasoning.strip())
 
 
+class TogetherResponse(Response):
+    """An answer with a verdict under the id of each rubric: a field for each, with what is wrong
+    where it is none, and None where it is missing.
+    """
+
+    # Asked for are all.
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: schema.update(
+            additionalProperties=False, required=[*schema["properties"]]
+        )
+    )
+
+    @model_validator(mode="after")
+    def _has_a_verdict(self) -> TogetherResponse:
+        if not any(isinstance(entry, Response) for entry in vars(self).values()):
+            raise ValueError("must have reasoning and score under the id of each rubric")
+        return self
+
+
+def _kept(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """A verdict, or what is wrong with it."""
+    try:
+        return None if value is None else handler(value)
+    except ValidationError as error:
+        return error
+
+
+def _missing() -> None:
+    """What stands for a verdict that is not there; a value would be a part of the schema."""
+
+
+@cache
+def _shape(entries: tuple[tuple[str, type[Response]], ...]) -> type[TogetherResponse]:
+    """The shape of an answer with a verdict for each rubric id."""
+    fields: Json = {}
+    for number, (rubric_id, entry) in enumerate(entries):
+        # In place of references, which not every server takes.
+        schema = WithJsonSchema(entry.model_json_schema())
+        kind = Annotated[entry, WrapValidator(_kept), schema]  # type: ignore[valid-type]
+        fields[f"rubric_{number}"] = (kind, Field(default_factory=_missing, alias=rubric_id))
+    return create_model("TogetherResponse", __base__=TogetherResponse, **fields)
+
+
+@frozen
+class TogetherPrompt(PromptJudge):
+    """A prompt that names all rubrics, and whose answer has a verdict on each."""
+
+    @property
+    def prompt(self) -> str:
+        """The prompt of a judge, with the rubrics that are in it."""
+        shown_prompt = PromptJudge.prompt.__get__(self)
+        return f"{shown_prompt}\n\n[rubrics]\n{self._rubrics_text}"
+
+    @property
+    def _rubrics_text(self) -> str:
+        """All rubrics, each below its id in quotes, with its levels."""
+        blocks = []
+        for rubric in self.settings.rubrics:
+            text = with_scale(rubric.instructions, rubric.scale, self.template, self.names)
+            name = json.dumps(rubric.id, ensure_ascii=False)
+            blocks.append(f"{name}:\n{indent(text, '  ')}")
+        return "\n\n".join(blocks)
+
+    def question(self, rubric: Rubric) -> Json:
+        """What prompts say of the rubrics."""
+        del rubric
+        return {"rubrics": self._rubrics_text}
+
+    def shape(self, rubric: Rubric) -> type[Response]:
+        """The shape of an answer about all rubrics."""
+        del rubric
+        entries = [(each.id, PromptJudge.shape(self, each)) for each in self.settings.rubrics]
+        return _shape(tuple(entries))
+
+    def verdict(self, answer: Any, rubric: Rubric) -> Verdict:
+        """The verdict on a rubric; raises `Unscored` where the answer has none."""
+        number = [each.id for each in self.settings.rubrics].index(rubric.id)
+        entry = getattr(answer, f"rubric_{number}")
+        if isinstance(entry, Response):
+            return PromptJudge.verdict(self, entry, rubric)
+        problem = "it is missing."
+        if entry is not None:
+            problem = explain(entry, rubric.id, cut_off=False)
+        # Others do not end alike.
+        raise Unscored(
+            "invalid_response",
+            stage=JUDGE.name,
+            cause=f"{self.label} gave no usable verdict on {shown(rubric.id)}: {problem}",
+            advice=OTHERS_STAND,
+            happened="the judge gave no verdict",
+            alone=True,
+        )
+
+
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PromptJudge:
     path = settings.stage.prompt_path
     stage = TOGETHER if settings.rubrics else JUDGE
     template = load_template(
         stage.name, mode=mode, objective="fail", prompt_path=path, of=settings.prompt_of
     )
-    return PromptJudge(settings, template, instruction)
+    kind = TogetherPrompt if settings.rubrics else PromptJudge
+    return kind(settings, template, instruction)
 
 
 PROMPT = JudgeKind(key=DEFAULT_JUDGE, build=_build)

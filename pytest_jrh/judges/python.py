@@ -9,41 +9,51 @@ import asyncio
 import contextlib
 import importlib.util
 import inspect
+import json
 import math
 import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
-from pytest_jrh.core.cases import Case
-from pytest_jrh.core.documents import Fields, shown
+from pytest_jrh.core.cases import Case, Unscored
+from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Said
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import InputError, nearest_hint, shortened
 from pytest_jrh.core.transcript import is_pair
 from pytest_jrh.judges.judge import (
+    OTHERS_STAND,
     CodeAnswer,
     Function,
     JudgeCalls,
     JudgedCase,
+    JudgedRubric,
     JudgeKind,
     JudgeSettings,
     Submit,
+    judged_case,
+    judged_rubric,
 )
 from pytest_jrh.judges.own_code import (
+    LONGEST_REASONING,
     OwnCodeJudge,
     OwnCodeKeys,
     Scoring,
+    code_answer,
     code_digest,
     file_of,
     imported_modules,
     loading,
     shown_path,
+    value_text,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +61,7 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import Scorer, Target
     from inspect_ai.solver import TaskState
 
+_PLAIN = (bool, int, float, str, type(None))
 _KEY = "python"
 _IN_CONFIG = f"judge.{_KEY}"
 _IMPORT_PATH = (
@@ -124,11 +135,80 @@ class PythonJudge(OwnCodeJudge):
         return complete if is_async else complete_and_wait
 
 
+@frozen
+class TogetherPython(PythonJudge):
+    """A function that returns a mapping of rubric ids to verdicts.
+
+    Its answer is kept as one reasoning, a text of JSON, which is stored and freed of secrets as
+    that of any other.
+    """
+
+    async def __call__(self, case: Case, calls: JudgeCalls) -> Verdict:
+        """Have `calls` run the code; raises `Unscored` where what it answers is no verdict."""
+        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
+        question = replace(
+            judged,
+            rubric=JudgedRubric("", ""),
+            levels=(),
+            scores=(),
+            rubrics=tuple(map(judged_rubric, self.settings.rubrics)),
+        )
+        scoring = self.scoring(judged)
+        code = self.code(question, case, calls)
+        code = replace(code, read=partial(self.read, scoring), verdict=_with_text)
+        verdicts = json.loads((await calls.run(code)).reasoning)
+        try:
+            if case.rubric.id not in verdicts:
+                raise scoring.invalid(f"gave no verdict on {shown(case.rubric.id)}")
+            return scoring.verdict(CodeAnswer(*verdicts[case.rubric.id]), judged)
+        except Unscored as trouble:
+            # Others do not end alike.
+            trouble.alone, trouble.alike, trouble.advice = True, "", OTHERS_STAND
+            raise
+
+    def read(self, scoring: Scoring, value: object) -> CodeAnswer:
+        """The verdicts of a mapping as text; raises `Unscored` where it is none of the rubrics."""
+        ids = [rubric.id for rubric in self.settings.rubrics]
+        if not isinstance(value, Mapping):
+            raise scoring.invalid(
+                f"gave {value_text(value)}; with `together` it has to return a mapping of rubric "
+                "ids to verdicts, such as {rubric.id: 0 for rubric in case.rubrics}"
+            )
+        verdicts = {}
+        for rubric_id, verdict in value.items():
+            if rubric_id not in ids:
+                hint = nearest_hint(str(rubric_id), ids, "id") or f"must be one of {listed(ids)}"
+                raise scoring.invalid(
+                    f"gave a verdict on {shown(rubric_id)}, which is no rubric; {hint}"
+                )
+            said, reasoning = code_answer(verdict)
+            if type(said) not in _PLAIN:
+                said = value_text(said)
+            # What is no text is said by whoever reads the verdict.
+            words = reasoning[:LONGEST_REASONING] if isinstance(reasoning, str) else None
+            verdicts[rubric_id] = [said, words]
+        return CodeAnswer(0, json.dumps(verdicts, ensure_ascii=False))
+
+
+def _with_text(answer: CodeAnswer) -> Verdict:
+    """The reasoning that holds the verdicts; raises `ValueError` where it does not."""
+    json.loads(str(answer.reasoning))
+    return Verdict(0, str(answer.reasoning))
+
+
 def supplied_judge(settings: JudgeSettings, function: Function) -> PythonJudge:
     """The judge that a project's code supplies as a function."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     module = getattr(function, "__module__", "")
-    return PythonJudge(settings, code_digest(function), f"{module}:{name}", function)
+    return python_judge(settings, code_digest(function), f"{module}:{name}", function)
+
+
+def python_judge(
+    settings: JudgeSettings, digest: str, path: str, function: Function
+) -> PythonJudge:
+    """The judge of a function, which is asked about all rubrics where its settings say so."""
+    kind = TogetherPython if settings.rubrics else PythonJudge
+    return kind(settings, digest, path, function)
 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
@@ -149,7 +229,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
             hint = "rename one of the two modules, or make packages of their folders"
             raise InputError(message, key=_IN_CONFIG, hint=hint)
     digest = code_digest(function, module_file=module_file)
-    return PythonJudge(settings, digest, shown_path(path), function)
+    return python_judge(settings, digest, shown_path(path), function)
 
 
 def imported(path: str, *, key: str) -> Function:

@@ -15,16 +15,17 @@ from pytest_jrh.core.cases import Rubric, Unscored, Verification
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import ScoreLevel, scale_of
 from pytest_jrh.judges.judge import (
+    PROMPT,
     JudgedCase,
     JudgedRubric,
     JudgeSettings,
     PromptJudge,
+    TogetherPrompt,
     judge_response,
     key_of,
     value_of,
 )
-from pytest_jrh.judges.python import PythonJudge
-from pytest_jrh.judges.together import TogetherPrompt, TogetherPython, together
+from pytest_jrh.judges.python import TogetherPython, supplied_judge
 from pytest_jrh.llm.calls import load_template, make_complete, parse, parse_prompt
 from tests.support.conversations import (
     MESSAGES,
@@ -48,8 +49,7 @@ SETTINGS = JudgeSettings(None, StageModel("judge", "m"), rubrics=RUBRICS)
 
 
 def asked(settings: JudgeSettings = SETTINGS) -> TogetherPrompt:
-    template = load_template("judge.together", mode="binary", objective="fail")
-    judge = together(PromptJudge(settings, template))
+    judge = PROMPT.build(settings, "binary", "")
     assert isinstance(judge, TogetherPrompt)
     return judge
 
@@ -65,7 +65,7 @@ def test_the_prompt_holds_each_rubric_below_its_id() -> None:
     reworded = (replace(RUBRICS[0], instructions="It is kind."), *RUBRICS[1:])
     others = [SETTINGS, *(replace(SETTINGS, rubrics=new) for new in (reworded, RUBRICS[::-1], ()))]
     assert len({asked(other).fingerprint for other in others[:3]}) == 3
-    assert together(PromptJudge(others[3], asked().template)).__class__ is PromptJudge
+    assert PROMPT.build(others[3], "binary", "").__class__ is PromptJudge
 
 
 def said(score: object, reasoning: object = "So it is.") -> dict[str, object]:
@@ -139,7 +139,7 @@ def test_the_schema_has_each_rubric_without_a_reference_or_a_default() -> None:
     ],
 )
 def test_a_function_judges_known_rubrics_only(value: Mapping[object, object], wanted: str) -> None:
-    judge = together(PythonJudge(SETTINGS, "", "judges.py:judge", lambda _case: value))
+    judge = supplied_judge(SETTINGS, lambda _case: value)
     assert isinstance(judge, TogetherPython)
     rubrics = tuple(JudgedRubric(rubric.id, rubric.instructions) for rubric in RUBRICS)
     question = JudgedCase(JudgedRubric("", ""), (), rubrics=rubrics)
