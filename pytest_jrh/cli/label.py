@@ -254,6 +254,7 @@ def _cases(
     """The cases of all items that have a text, one a rubric; two columns may hold a `pair`."""
     scale = paired() if pair else None
     cases = []
+    asked: dict[tuple[str, str], Rubric] = {}
     for item in items:
         key = item.key
         # Equal words are several cases, which messages with ids of their own tell apart.
@@ -271,15 +272,17 @@ def _cases(
             text = rubric.instructions
             if item.rubric_text and text == rubric.id:
                 text = item.rubric_text
+            if (rubric.id, text) not in asked:
+                asked[rubric.id, text] = replace(
+                    rubric,
+                    id=rubric.id or "the rubric",
+                    instructions=text,
+                    answers=scale or rubric.answers,
+                )
             cases.append(
                 Case(
                     CaseSpec("", "label", rubric.id, key.case, key.epoch),
-                    replace(
-                        rubric,
-                        id=rubric.id or "the rubric",
-                        instructions=text,
-                        answers=scale or rubric.answers,
-                    ),
+                    asked[rubric.id, text],
                     AgentRun(
                         key.case,
                         key.epoch,

@@ -42,11 +42,11 @@ _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
 def as_text(raw: object) -> str:
     """A value as the key of a mapping in YAML would be written."""
+    if isinstance(raw, str):
+        return raw.strip()
     if raw is None or (isinstance(raw, float) and math.isnan(raw)):
         return ""
-    if isinstance(raw, bool):
-        return str(raw).lower()
-    return str(raw).strip()
+    return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
 
 
 def as_seen(raw: object) -> str:

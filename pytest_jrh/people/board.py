@@ -610,7 +610,7 @@ class LabelBoard(Board):
 
     def _is_labelled(self, digest: str) -> bool:
         """Whether anybody has labelled a case."""
-        return not all(label.withdrawn for label in self._last[digest].values())
+        return not all(label.withdrawn for label in self._last.get(digest, {}).values())
 
     def _shown_and_done(self) -> tuple[int, int]:
         return len(self._drawn), sum(map(self._is_labelled, self._drawn))

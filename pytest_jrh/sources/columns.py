@@ -468,7 +468,7 @@ class CaseKey(NamedTuple):
     @classmethod
     def of(cls, case: str, rubric: str, epoch_text: str) -> CaseKey:
         """The key of a case whose row has these texts; without an epoch it is in the first."""
-        epoch = whole_number(epoch_text)
+        epoch = whole_number(epoch_text) if epoch_text else None
         return cls(case, rubric, 1 if epoch is None else epoch)
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -314,7 +315,7 @@ def _content(case: Case) -> Json:
 
 def _sha256(parts: Fields) -> str:
     """Of one line of JSON with sorted keys: equal values give equal digests."""
-    return hashlib.sha256(encoded(_one_line(json_value(parts), sort_keys=True))).hexdigest()
+    return hashlib.sha256(encoded(_one_line(json_value(parts), _SORTED))).hexdigest()
 
 
 def record_line(record: Fields) -> bytes:
@@ -322,14 +323,16 @@ def record_line(record: Fields) -> bytes:
 
     Keys stay in order: a judge sees a tool call's arguments as the agent wrote them, frozen or not.
     """
-    return encoded(_one_line(record, sort_keys=False))
+    return encoded(_one_line(record, _IN_ORDER))
 
 
-def _one_line(plain: Any, *, sort_keys: bool) -> str:
-    text = json.dumps(
-        plain, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
-    return json_in_one_line(text)
+# `json.dumps` would build one for each line.
+_ENCODER = partial(json.JSONEncoder, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_SORTED, _IN_ORDER = _ENCODER(sort_keys=True), _ENCODER()
+
+
+def _one_line(plain: Any, encoder: json.JSONEncoder) -> str:
+    return json_in_one_line(encoder.encode(plain))
 
 
 def json_value(value: Any) -> Any:
