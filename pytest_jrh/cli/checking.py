@@ -6,10 +6,9 @@ for those that are named.
 from __future__ import annotations
 
 import os
-from collections import ChainMap, UserDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -212,17 +211,22 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         raise InputError("has no meaning without --by", key="--gate-by")
     named, baseline = how.named(), how.baseline
     labels = earlier = labelled = before = None
+    of_verdicts, roles = named, named
     needed: Sequence[str] = ("label", "verdict")
-    # Files become tables.
+    # Files become tables, and their columns are taken for what they are.
     if how.labels:
         needed = ("verdict",)
-        labels = read_table(how.labels, ("label",), named)
+        labels = with_named(read_table(how.labels, ("label",), named), named, ("label",))
         rubrics = {*labels.texts(how.rubric or only_column(labels, "rubric"))}
-        named += [("labelled", rubric) for rubric in rubrics]
+        roles = [*named, *(("labelled", rubric) for rubric in rubrics)]
+        # What the table itself has of labels is not asked for.
+        of_verdicts = [(role, column) for role, column in named if role not in OF_PEOPLE]
+        of_verdicts += [(role, "") for role in OF_PEOPLE]
     if isinstance(rows, str | Path):
-        table = read_table(rows, needed, named)
+        table = read_table(rows, needed, roles)
     else:
         table = table_of(enumerate(rows, 1), "rows")
+    table = with_named(table, named, needed)
     # Unlike a path's own question, false of a name that is too long for a file.
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
@@ -232,29 +236,21 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
                 key="--baseline",
                 hint="name a file or a column of earlier verdicts",
             )
-        earlier = read_table(baseline, ("verdict",), named)
+        earlier = with_named(read_table(baseline, ("verdict",), roles), named, ("verdict",))
         baseline = ""
-    # Columns are taken for what they are.
-    named = how.named()
-    table = with_named(table, named, needed)
-    labels = labels and with_named(labels, named, ("label",))
-    earlier = earlier and with_named(earlier, named, ("verdict",))
     options = [*named, *(("one", column) for column in how.ones)]
-    refuse_missing(options, [*filter(None, (table, labels, earlier))], labels)
-    if labels is not None:
-        # What the table itself has of labels is not asked for.
-        named = [(role, column) for role, column in named if role not in OF_PEOPLE]
-        named += [(role, "") for role in OF_PEOPLE]
-    columns = choose_columns(table, named, needed, is_alone=labels is None and earlier is None)
+    tables = [*filter(None, (table, labels, earlier))]
+    refuse_missing(options, tables, labels)
+    columns = choose_columns(table, of_verdicts, needed, is_alone=len(tables) == 1)
     # Rows become cases, and those of several files are joined.
     every_columns = [columns]
     changed: Collection[str] = ()
     if labels is not None:
         labels, changed = labels_for(labels, table, columns.case)
-        label_columns = choose_columns(labels, how.named(), ("label",))
+        label_columns = choose_columns(labels, named, ("label",))
         every_columns.append(label_columns)
     if earlier is not None:
-        earlier_columns = choose_columns(earlier, named, ("verdict",))
+        earlier_columns = choose_columns(earlier, of_verdicts, ("verdict",))
         every_columns.append(earlier_columns)
     mapping = {as_word(word): value for word, value in how.map.items()}
     scale = BINARY if any(how.ones.values()) else None
@@ -325,7 +321,7 @@ def _session(results: TableResults) -> Session:
         results,
         columns=verdicts,
         decisions=decisions,
-        nodes=ChainMap(results.gone_names, results.nodes),
+        nodes=results.nodes,
         rubrics=rubrics,
         grounds={results.name: Grounds(column=table.columns.guessed_label, votes=_votes(results))},
         earlier=results.earlier,
@@ -342,7 +338,7 @@ def _decision(results: TableResults) -> Decision:
     verdicts = results.verdicts.in_order(results.verdicts.ids)
     # A case of the baseline without a row is one without a result.
     missed = {case_id for case_id, reason in gone.items() if reason == NEVER_REPORTED}
-    lines = {*results.earlier, *gone}
+    lines = {*results.rows_before, *gone}
     left = verdicts.where(verdicts.unscored)
     if how.common:
         gone = {**gone, **dict.fromkeys(lines.intersection(left.ids), NO_VERDICT)}
@@ -377,7 +373,7 @@ def _no_verdict(results: TableResults, rows: Iterable[int], missed: Iterable[str
         # Two answers that were shown in one order have as little.
         why = "no verdict in each order" if columns.order else f"{shown(column)} is empty"
         names.setdefault(why, []).append(str(case.key))
-    if cases := [results.gone_names[its_id] for its_id in sorted(missed)]:
+    if cases := [results.nodes[its_id] for its_id in sorted(missed)]:
         names["no row"] = cases
     parts = [f"{listed(cases, _MOST_NAMED)}: {why}" for why, cases in names.items()]
     return f"({'; '.join(parts)}): --common leaves out what has none"
@@ -415,8 +411,9 @@ class TableResults(Sequence[CaseResult]):
     It is held against an earlier table, or against its own judge `baseline`; that is empty where
     the judges are called as now, and `judges_before` are by those of now. `verdicts` are all of
     them in columns, beside the earlier ones; `gone` are by their ids the earlier cases without a
-    row now, with why they are not compared. A result is made when it is asked for, as most cases
-    are never named.
+    row now, with why they are not compared, and `rows_before` the rows that have an earlier one.
+    `nodes` are what reports call a case: its line and its name. A result is made when it is asked
+    for, as most cases are never named.
     """
 
     def __init__(
@@ -442,8 +439,6 @@ class TableResults(Sequence[CaseResult]):
         self.name = Path(table.table.file).stem or table.table.file
         # What a page lists is asked for several times.
         self._at = lru_cache(maxsize=_MOST_KEPT)(self._result)
-        self.earlier = _OnDemand({}, partial(self._result, of_baseline=True))
-        """What was said before, by the result's id."""
         self._is_verdict = table.values.scale.is_verdict
         self.rows: list[tuple[TableCase, str]] = []
         for judge in self.judges:
@@ -454,12 +449,10 @@ class TableResults(Sequence[CaseResult]):
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
         self._slices = table_slices(table.table, table.columns)
-        self.gone_names: dict[str, str] = {}
+        self.rows_before: dict[str, int] = {}
+        self.nodes: dict[str, str] = {}
         self.gone = dict(self._gone())
         self.verdicts = Verdicts.of_rows(self._columns())
-        places = {its_id: row for row, its_id in enumerate(self.verdicts.ids)}
-        self.nodes = _OnDemand(places, self._node)
-        """By the result's id what reports call a case: its line and its name."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -469,9 +462,14 @@ class TableResults(Sequence[CaseResult]):
             return [*map(self._at, range(len(self))[row])]
         return self._at(row)
 
-    def texts(self, result: CaseResult) -> Sequence[Message]:
+    def earlier(self, case_id: str) -> CaseResult | None:
+        """What was said before of a case."""
+        row = self.rows_before.get(case_id)
+        return None if row is None else self._result(row, of_baseline=True)
+
+    def texts(self, row: int) -> Sequence[Message]:
         """What the first row of a case holds of what was judged."""
-        case, _ = self.rows[self.nodes.data[result.case_id]]
+        case, _ = self.rows[row]
         return texts_of_row(self.table.table, self.table.columns.shown, case.row)
 
     def rubric(self, case: TableCase) -> str:
@@ -494,7 +492,7 @@ class TableResults(Sequence[CaseResult]):
                 # Cases whose text is another one have left, and are not missed.
                 reason = NO_VERDICT if self.how.common else NEVER_REPORTED
                 its_id = case_id(self._spec(case, judge))
-                self.gone_names[its_id] = str(key)
+                self.nodes[its_id] = str(key)
                 yield its_id, CASE_CHANGED if is_changed else reason
 
     def _line(self, case: TableCase, judge: str) -> _Line | None:
@@ -513,13 +511,6 @@ class TableResults(Sequence[CaseResult]):
         if label is None:
             label = scores[0] if is_changed else case.label
         return None if label is None else _Line(earlier, scores, label)
-
-    def _node(self, row: int) -> str:
-        case, judge = self.rows[row]
-        table = self.table.table
-        line = f":{table.lines[case.row]}" if table.path is None else ""
-        name = f"{table.file}{line}: {case.key.case}"
-        return f"{name} [{judge}]" if self.has_judges else name
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
         return CaseSpec(
@@ -569,7 +560,7 @@ class TableResults(Sequence[CaseResult]):
 
     def _columns(self) -> Iterator[Json]:
         """The columns of each row, for which no result is made."""
-        scale = self.table.values.scale
+        scale, table = self.table.values.scale, self.table.table
         same = {
             **NOT_COMPARED,
             "suite": self.name,
@@ -580,11 +571,10 @@ class TableResults(Sequence[CaseResult]):
             "base_case": "",
         }
         texts = []
-        for name in columns_named(self.table.table, TEXTS):
+        for name in columns_named(table, TEXTS):
             # What is shown of others may be written anew with each verdict.
             if name in {*self.table.columns.shown} & self._earlier_table.table.columns.keys():
-                now, then = self.table.table.texts(name), self._earlier_table.table.texts(name)
-                texts.append((now, then))
+                texts.append((table.texts(name), self._earlier_table.table.texts(name)))
         ends: dict[tuple[Any, ...], tuple[str, str, str]] = {}
         strata_of_cases = self._strata()
         for row, (case, judge) in enumerate(self.rows):
@@ -595,6 +585,9 @@ class TableResults(Sequence[CaseResult]):
             head, of_case, of_judge = ends[key]
             made_id = f"{head}{node_part(run)}[{of_case}]"
             its_id = f"{made_id[:-1]}{of_judge}]" if of_judge else made_id
+            line_number = f":{table.lines[case.row]}" if table.path is None else ""
+            of_several = f" [{judge}]" if self.has_judges else ""
+            self.nodes[its_id] = f"{table.file}{line_number}: {run}{of_several}"
             repeats = case.scores(judge)
             score = scale.settled(repeats)
             outcome: Outcome = "agree" if scale.accepts(score, case.label) else "disagree"
@@ -607,7 +600,7 @@ class TableResults(Sequence[CaseResult]):
                 line = self._line(case, judge)
                 is_same = False
                 if line is not None:
-                    self.earlier.data[its_id] = row
+                    self.rows_before[its_id] = row
                     is_same = line.label == case.label and all(
                         same_lines(now[case.row]) == same_lines(then[line.case.row])
                         for now, then in texts
@@ -653,15 +646,3 @@ def _people_say(case: TableCase, scale: Scale) -> Iterator[str]:
         note = (case.notes or {}).get(person, "")
         said = f"{person}: {Votes((), scale).word(label)}. {note}"
         yield said.rstrip() if person else note
-
-
-class _OnDemand(UserDict[str, Any]):
-    """What there is to say of rows by their ids, made when it is asked for."""
-
-    def __init__(self, rows: dict[str, int], make: Callable[[int], Any]) -> None:
-        # Not copied, as there may be many.
-        self.data = rows
-        self._make = make
-
-    def __getitem__(self, id_: str) -> Any:
-        return self._make(self.data[id_])

@@ -207,7 +207,7 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
         if change.now.suite == first.suite and change.is_reworded:
             former, present = "old prompt", "new prompt"
     for result in results:
-        earlier = session.earlier.get(result.case_id)
+        earlier = session.earlier(result.case_id)
         if earlier is not None:
             speaker = f"{one_line(result.judge)} before" if result.judge else former
             for verdict, by in _different(earlier.verdicts):

@@ -213,7 +213,7 @@ def _session(
         columns=session.verdicts,
         decisions=decisions,
         extents=extents,
-        earlier=earlier,
+        earlier=earlier.get,
         prompt_changes=prompt_changes,
         tolerated=frozenset(tolerated),
     )

@@ -153,7 +153,7 @@ class Session:
     `decisions` are by suite name; `nodes` and `commands` give by case id the pytest node id and the
     command that runs the case again; `rubrics` are by suite name and rubric id. `record_command`
     records what is missing, of all cases together; empty where nothing is. `command` gives the one
-    that runs all suites again with more options. `earlier` is by case id what was said when the
+    that runs all suites again with more options. `earlier` gives by case id what was said when the
     baseline was written, as far as it was kept, and `prompt_changes` are the judges that are others
     since. `origin` says where all of it comes from. `unreported` are cases
     that took calls and whose items did not run, and `tolerated` those whose disagreement does not
@@ -165,7 +165,7 @@ class Session:
     results are from shards. `columns` are those of the results, where they are known. `page` is the
     HTML report of the session. `error` is how much may be wrong of what a judge decides alone.
     `about` says how a table or a log and its labels were read, and `texts` gives what a table has
-    of a case.
+    of the case of a result, by its place.
     """
 
     results: Sequence[CaseResult]
@@ -179,7 +179,7 @@ class Session:
     judges: Sequence[JudgeLine] = ()
     extents: Mapping[str, Extent] = field(default_factory=dict)
     grounds: Mapping[str, Grounds] = field(default_factory=dict)
-    earlier: Mapping[str, CaseResult] = field(default_factory=dict)
+    earlier: Callable[[str], CaseResult | None] = lambda _: None
     prompt_changes: Sequence[PromptChange] = ()
     origin: Sequence[str] = ()
     unreported: Sequence[CaseResult] = ()
@@ -194,7 +194,7 @@ class Session:
     page: Path | None = None
     error: float = ERROR
     about: Sequence[str] = ()
-    texts: Callable[[CaseResult], Sequence[Message]] = lambda _: ()
+    texts: Callable[[int], Sequence[Message]] = lambda _: ()
 
     @cached_property
     def suites(self) -> list[str]:
@@ -335,7 +335,7 @@ class Session:
     def messages(self, result: CaseResult) -> Sequence[Message]:
         """What was judged, without secrets; empty where it is not kept."""
         case = self.case(result)
-        messages = self.texts(result) if case is None else case.messages
+        messages = self.texts(self.rows[result.case_id]) if case is None else case.messages
         clean: Sequence[Message] = self.redactor.value(messages)
         return clean
 

@@ -132,7 +132,7 @@ class ReviewedCases(SessionCases):
                 results,
                 rubrics=rubrics,
                 grounds=grounds,
-                earlier=earlier,
+                earlier=earlier.get,
                 prompt_changes=changes,
                 folder=Path.cwd(),
             )

@@ -202,7 +202,7 @@ def session_of(
                 changes.append(change)
     return Session(
         given,
-        earlier=earlier,
+        earlier=earlier.get,
         prompt_changes=changes,
         rubrics=rubrics,
         decisions=decisions,

@@ -46,8 +46,8 @@ def test_rows_of_a_table_are_columns_of_their_results(rows: int, settings: dict[
     checked = table(rows, rows, **settings)
     session = checked.session
     scales = {key: rubric.scale for key, rubric in session.rubrics.items()}
-    lines = Baseline(dict(session.earlier))
     ids = [result.case_id for result in checked.results]
+    lines = Baseline({case_id: line for case_id in ids if (line := session.earlier(case_id))})
     compared = comparison_of(lines, checked.results, Scope.of(ids), scales).verdicts
     of_rows = values_of(session.verdicts.in_order(session.verdicts.ids))
     of_results = values_of(compared)
