@@ -53,10 +53,8 @@ class _Once(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        given = vars(namespace).setdefault("given", set())
-        if self.dest in given:
+        if getattr(namespace, self.dest, self.default) is not self.default:
             parser.error(f"argument {option_string}: given twice")
-        given.add(self.dest)
         setattr(namespace, self.dest, values)
 
 

@@ -19,7 +19,7 @@ from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ONES
 from pytest_jrh.core.text import InputError, counted, log_line, nearest, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pytest_jrh.cli.checking import CheckedTable
     from pytest_jrh.sources.verdicts import VerdictTable
@@ -176,7 +176,15 @@ def check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.reports.ending import Concluded, print_ending, write_reports
 
     settings = _settings(options)
-    reports = _report_paths(options.report, (options.table, options.baseline, options.labels))
+    inputs = [*filter(None, (options.table, options.baseline, options.labels))]
+    reports = [Path(name) for name in dict.fromkeys(options.report)]
+    for path in reports:
+        if path.suffix.lower() not in REPORT_SUFFIXES:
+            raise InputError(
+                f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}", key="--report"
+            )
+        if os.path.realpath(path) in map(os.path.realpath, inputs):
+            raise InputError(f"got {shown(str(path))}, which is the table itself", key="--report")
     checked = check_table(options.table, **settings)
     if checked.judge_names and not checked.session.is_judged:
         if checked.table.table.results:
@@ -272,20 +280,6 @@ def _share(text: str) -> float:
     return share
 
 
-def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
-    """The files of --report; none of them may be one of the inputs."""
-    paths = [Path(name) for name in dict.fromkeys(names)]
-    input_paths = {os.path.realpath(name) for name in inputs if name}
-    for path in paths:
-        if path.suffix.lower() not in REPORT_SUFFIXES:
-            raise InputError(
-                f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}", key="--report"
-            )
-        if os.path.realpath(path) in input_paths:
-            raise InputError(f"got {shown(str(path))}, which is the table itself", key="--report")
-    return paths
-
-
 def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     """What was taken for what, and what was left out."""
     table, values, scale = checked.table, checked.table.values, checked.table.values.scale
@@ -309,11 +303,16 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     for column in values.of_numbers:
         event = "a pass" if values.bare_ones[column] == "passed" else "a violation"
         yield f"numbers of {column}: the probability of {event}"
-    if checked.judge_names:
-        yield from _unlabelled_lines(checked)
-    alone = sum(case.label is not None and not case.given for case in table.cases.values())
-    if alone and checked.judge_names:
-        yield f"{counted(alone, 'label')} of cases without a verdict: not used."
+    judges = checked.judge_names
+    if judges:
+        [grounds] = checked.session.grounds.values()
+        if count := len(checked.unlabelled) - len(grounds.votes.disputed):
+            but = " but how many are violated" if scale.is_verdict else ""
+            yield f"{counted(count, 'case')} without a label: in no figure below{but}."
+        if count := sum(not all(map(case.given.get, judges)) for case in checked.unlabelled):
+            yield f"{counted(count, 'case')} with neither label nor verdict: nothing fails by it"
+        if count := sum(case.label is not None and not case.given for case in table.cases.values()):
+            yield f"{counted(count, 'label')} of cases without a verdict: not used."
     for column, count in values.errors.items():
         cells = counted(count, "cell")
         yield f"! {cells} of {column} with an error of the spreadsheet, read as empty"
@@ -359,25 +358,6 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
         if 1 < values <= len(table.cases) / _FEWEST_OF_SLICE:
             return f"{line}; --by {shlex.quote(column)} tells figures apart by {values:,} values"
     return line
-
-
-def _unlabelled_lines(checked: CheckedTable) -> Iterator[str]:
-    """Which labels are missing, and what a case without one counts for."""
-    cases, columns = checked.table.cases.values(), checked.table.columns
-    empty = []
-    for person in columns.labels if len(columns.labels) > 1 else ():
-        if count := sum(person not in case.votes for case in cases):
-            empty.append(f"{count:,} of {person}")
-    if empty:
-        yield f"empty labels: {listed(empty)}"
-    [grounds] = checked.session.grounds.values()
-    if count := len(checked.unlabelled) - len(grounds.votes.disputed):
-        but = " but how many are violated" if checked.table.values.scale.is_verdict else ""
-        yield f"{counted(count, 'case')} without a label: in no figure below{but}."
-    judges = checked.judge_names
-    without = [case for case in checked.unlabelled if not all(map(case.given.get, judges))]
-    if without:
-        yield f"{counted(len(without), 'case')} with neither label nor verdict: nothing fails by it"
 
 
 def _class_lines(checked: CheckedTable) -> Iterator[str]:

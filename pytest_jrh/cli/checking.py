@@ -18,7 +18,7 @@ from pytest_jrh.core.documents import Fields, Json, as_word, listed, shown
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, Extra
-from pytest_jrh.core.scales import BINARY, PLACES, Scale, numbered, paired
+from pytest_jrh.core.scales import BINARY, PLACES, numbered, paired
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import InputError, same_lines
 from pytest_jrh.people import Grounds
@@ -539,6 +539,12 @@ class TableResults(Sequence[CaseResult]):
         columns = table.columns
         reasons, is_baseline = columns.texts[columns.reasoning], judge == columns.baseline
         by: LabelSource = "column" if self.table.columns.guessed_label else "people"
+        votes = []
+        for person, vote in case.votes.items():
+            note = (case.notes or {}).get(person, "")
+            said = f"{person}: {Votes((), scale).word(vote)}. {note}"
+            # Of a person without a name the note alone.
+            votes.append(said.rstrip() if person else note)
         return replace(
             empty_result(spec),
             answers=scale.line,
@@ -553,9 +559,7 @@ class TableResults(Sequence[CaseResult]):
             # Those beside a column of earlier verdicts are of now.
             reasons=tuple("" if is_baseline else reasons[row] for row, _ in given),
             why=why,
-            extra=Extra(
-                probabilities=case.probabilities(judge), votes=tuple(_people_say(case, scale))
-            ),
+            extra=Extra(probabilities=case.probabilities(judge), votes=tuple(votes)),
         )
 
     def _columns(self) -> Iterator[Json]:
@@ -638,11 +642,3 @@ class TableResults(Sequence[CaseResult]):
             return {}
         clusters = Coded.of(case.cluster or str(key) for key, case in cases.items())
         return dict(zip(cases, strata(weights, clusters.codes), strict=True))
-
-
-def _people_say(case: TableCase, scale: Scale) -> Iterator[str]:
-    """What each person says of a case, with a note; of one without a name the note alone."""
-    for person, label in case.votes.items():
-        note = (case.notes or {}).get(person, "")
-        said = f"{person}: {Votes((), scale).word(label)}. {note}"
-        yield said.rstrip() if person else note

@@ -102,25 +102,24 @@ def label_file(options: Namespace) -> int:
     asked = {case.rubric.id: case for case in cases}.values()
     if table is not None:
         notices = (*notices, *_other_words(table, verdicts, asked))
-    labels = LabelTable(out, cases, "drawn" if options.sample else "")
-    if not options.disagreements:
-        _refuse_other_weights(labels, out, by=options.by)
-    if options.by:
-        words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
-        labelled = {label.case_digest for label in labels.people()}
-        weights = drawn_evenly(cases, words, options.sample, labelled)
-        cases = [case for case in cases if case.spec.label_key in weights]
-        labels = LabelTable(out, cases, "weighted", weights)
     votes: Disputes = {}
-    overlap = options.overlap
     if options.disagreements:
-        overlap = 0
+        options.overlap = 0
+        labels = LabelTable(out, cases, SETTLED)
         votes, gone = labels.disputes(str(path))
         notices = (*notices, *gone)
         cases = [case for case in cases if case_digest(case) in votes]
-        labels = LabelTable(out, cases, SETTLED)
+    else:
+        labels = LabelTable(out, cases, "drawn" if options.sample else "")
+        _refuse_other_weights(labels, out, by=options.by)
+        if options.by:
+            words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
+            labelled = {label.case_digest for label in labels.people()}
+            weights = drawn_evenly(cases, words, options.sample, labelled)
+            cases = [case for case in cases if case.spec.label_key in weights]
+            labels = LabelTable(out, cases, "weighted", weights)
     board = LabelBoard(
-        {"": BlindSection(sample=options.sample or len(cases), overlap=overlap)},
+        {"": BlindSection(sample=options.sample or len(cases), overlap=options.overlap)},
         labels.people(),
         labels.write,
         redact=Redactor(secrets_of()).text,
