@@ -190,14 +190,10 @@ class WorstCase:
     reason: str
 
     @property
-    def name(self) -> str:
-        """The run, and the rubric where it is known."""
-        return f"{self.run}, {self.rubric}" if self.rubric else self.run
-
-    @property
     def title(self) -> str:
-        """What it is, and what is wrong with it."""
-        return f"{self.name}: {self.mistake}"
+        """The run, the rubric where it is known, and what is wrong."""
+        name = f"{self.run}, {self.rubric}" if self.rubric else self.run
+        return f"{name}: {self.mistake}"
 
 
 @frozen

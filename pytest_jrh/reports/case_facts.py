@@ -314,10 +314,7 @@ def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     if not scores or result.label is None:
         return basis
     if majority([*scores.values()]) == result.label:
-        people = f"{len(scores):,} people"
-        if len(scores) == 1:
-            [people] = scores
-        return LabelBasis(f"{basis.text}, {people} blind", 1)
+        return LabelBasis(f"{basis.text}, {listed(scores, _MOST_PEOPLE)} blind", 1)
     votes = []
     for person, score in scores.items():
         votes.append(f"{person} says {score_name(session, result, score)}")

@@ -176,17 +176,14 @@ def decision_data(decision: Decision | None) -> Json | None:
             }
         )
     return {
-        "word": decision.word or None,
-        "headline": decision.headline,
-        **fields_of(decision, "passed", "active", "beside"),
+        **fields_of(decision, "word", "headline", "passed", "active", "beside"),
         "exit_code": int(not decision.passed),
         "reasons": reasons,
         **fields_of(decision, "compared", "of_baseline"),
         "sets": sets,
         "limits": limits,
-        **fields_of(decision, "new_wrong", "accepted", "never_reported"),
-        "unscored": decision.unscored,
-        "update_command": decision.update_command or None,
+        **fields_of(decision, "new_wrong", "accepted", "never_reported", "unscored"),
+        **fields_of(decision, "update_command"),
         "baseline": baseline,
     }
 

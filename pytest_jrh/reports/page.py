@@ -230,11 +230,6 @@ class SessionCases:
             self.marked["regression"].update(decision.regressions)
             self.marked["by flicker"].update(decision.flickered)
             self.marked["fix"].update(decision.fixes)
-        # What a baseline or a limit decides about is tolerated, too, and nobody expects it to fail.
-        for case_id in session.tolerated:
-            earlier = session.earlier(case_id)
-            if earlier is not None and earlier.outcome == "disagree":
-                self.marked["expected to fail"].add(case_id)
         contradicting = chain.from_iterable(contradicting_cases(session))
         self._contradicting = {result.case_id for result in contradicting}
         self._places = session.verdicts.places("made")

@@ -325,7 +325,6 @@ def _doubts(session: Session) -> Iterator[Block]:
         _, other_lists = topics.gate_cases(session, decision)
         yield from other_lists
     yield from topics.review_blocks(session)
-    yield from topics.unsettled_blocks(session)
     yield from topics.left_out_blocks(session)
     yield from disputed_cases(session)
     if not any(table.is_finding for table in session.probes) and session.word != "FAIL":
@@ -566,7 +565,24 @@ def worst_cases(session: Session) -> ReadFirst | None:
     of_cases = worst.places("made").values()
     cases = []
     for places in islice(of_cases, MOST_ON_PAGE):
-        cases.append(_worst_case(session, session.results_in(worst.where(places))))
+        results = session.results_in(worst.where(places))
+        result = results[0]
+        judge = f"judge {one_line(result.judge)}".rstrip()
+        if len(results) > 1:
+            judge = f"{len(results):,} judges, {one_line(result.judge)}"
+        cases.append(
+            WorstCase(
+                case_id=result.case_id,
+                run=run_title(result, with_judge=False),
+                rubric=one_line(result.rubric_id) if session.has_rubrics else "",
+                done=what_was_done(result),
+                mistake=_mistake(result),
+                label=score_name(session, result, result.label),
+                basis=label_basis(session, result).text,
+                judge=judge,
+                reason=one_line(result.reasoning),
+            )
+        )
     if not cases:
         return None
     first = session.result(cases[0].case_id)
@@ -575,24 +591,6 @@ def worst_cases(session: Session) -> ReadFirst | None:
     messages = session.messages(first)
     parts = tuple(request_and_answer(messages, edits))
     return ReadFirst(tuple(cases), len(of_cases) - len(cases), parts)
-
-
-def _worst_case(session: Session, results: list[CaseResult]) -> WorstCase:
-    first = results[0]
-    judge = f"judge {one_line(first.judge)}".rstrip()
-    if len(results) > 1:
-        judge = f"{len(results):,} judges, {one_line(first.judge)}"
-    return WorstCase(
-        case_id=first.case_id,
-        run=run_title(first, with_judge=False),
-        rubric=one_line(first.rubric_id) if session.has_rubrics else "",
-        done=what_was_done(first),
-        mistake=_mistake(first),
-        label=score_name(session, first, first.label),
-        basis=label_basis(session, first).text,
-        judge=judge,
-        reason=one_line(first.reasoning),
-    )
 
 
 def _mistake(result: CaseResult) -> str:

@@ -39,7 +39,6 @@ from pytest_jrh.stats.limits import limit_text
 from pytest_jrh.stats.statistics import JudgePair, Panel
 from pytest_jrh.stats.verdicts import NEVER_REPORTED, NOT_IN_BASELINE
 
-_MOST_SETS = 12
 _MOST_REASONS = 3
 
 
@@ -67,7 +66,7 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: change.finding.p_value)
-    for change in lost[:_MOST_SETS]:
+    for change in lost:
         before, now = change.before, change.now
         by = f" by {one_line(change.judge)}" if change.judge else ""
         yield (
@@ -76,8 +75,6 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
             f"before, in {now.wrong:,} of {now.verdicts:,} now: p = "
             f"{change.finding.p_value:.3g}."
         )
-    if len(lost) > _MOST_SETS:
-        yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
 
 
 def case_list(
@@ -264,8 +261,19 @@ def contradicting_cases(session: Session) -> list[list[CaseResult]]:
     return [cases for cases in equal.values() if len({result.label or 0 for result in cases}) > 1]
 
 
-def unsettled_blocks(session: Session) -> Iterator[Block]:
-    """The models that are others than before, and all labels to look at again."""
+def review_blocks(session: Session) -> Iterator[Block]:
+    """How many cases people decided in which way, and those whose decisions are void; the models
+    that are others than before, and all labels to look at again.
+    """
+    by_word = grouped_by(session.cases, "extra.review")
+    decided = []
+    for word in sorted(by_word.keys() - {"", "void"}):
+        decided.append(f"{len(by_word[word]):,} {word}")
+    if decided:
+        yield Sentence(f"Reviewed by people: {', '.join(decided)}.")
+    if "void" in by_word:
+        title = "decisions that are void, as the case was made in another way since"
+        yield from _warning_cases(session, title, by_word["void"])
     for text in session.model_changes:
         yield Sentence(text, "warning")
     doubted = [result for result in session.cases if not result.is_accepted]
@@ -296,19 +304,6 @@ def unsettled_blocks(session: Session) -> Iterator[Block]:
 
 def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) -> list[Cases]:
     return case_list(session, title, {result.case_id: "" for result in results}, "warning")
-
-
-def review_blocks(session: Session) -> Iterator[Block]:
-    """How many cases people decided in which way, and those whose decisions are void."""
-    by_word = grouped_by(session.cases, "extra.review")
-    decided = []
-    for word in sorted(by_word.keys() - {"", "void"}):
-        decided.append(f"{len(by_word[word]):,} {word}")
-    if decided:
-        yield Sentence(f"Reviewed by people: {', '.join(decided)}.")
-    if "void" in by_word:
-        title = "decisions that are void, as the case was made in another way since"
-        yield from _warning_cases(session, title, by_word["void"])
 
 
 _MOST_TURNS = 8

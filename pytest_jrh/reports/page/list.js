@@ -61,7 +61,7 @@ const rubricOf = (row) => session.rubrics[row.rubric];
 const wrongJudges = (row) => row.judges.filter((judge) => judge.wrong && judge.name).map((judge) => judge.name);
 
 // The tags that are shown, with their colour; in the list only those that say more than its filters.
-const TAG_KINDS = { regression: "bad", "by flicker": "warn", fix: "good", "label in doubt": "warn", "people disagree": "warn", "label checked": "good", flickers: "warn", "not shown": "warn", "expected to fail": "", accepted: "good", edited: "good", rejected: "bad", void: "warn" };
+const TAG_KINDS = { regression: "bad", "by flicker": "warn", fix: "good", "label in doubt": "warn", "people disagree": "warn", "label checked": "good", flickers: "warn", "not shown": "warn", accepted: "good", edited: "good", rejected: "bad", void: "warn" };
 const LISTED_TAGS = ["label in doubt", "people disagree", "label checked", "flickers", "accepted", "edited", "rejected", "void"];
 const drawTags = (row, names) => row.tags.filter((tag) => names.includes(tag)).map((tag) => make("span", { class: `tag ${TAG_KINDS[tag]}` }, tag));
 
