@@ -9,7 +9,7 @@ import os.path
 from collections.abc import Container, Iterator
 from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.files import absolute
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.calls import RecordMode
 
 
-OptionKind: TypeAlias = Literal["bool", "choice", "string", "int", "float", "path", "paths"]
+OptionKind = Literal["bool", "choice", "string", "int", "float", "path", "paths"]
 _MODES = ("none", "once", "new_episodes", "all")
 _REVIEWS = ("decide", "blind")
 ALONE = "alone"

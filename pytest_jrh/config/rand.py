@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -419,7 +419,7 @@ _PROBES = {
 }
 NAMES = (FLIP, ORDINAL, STABLE, AMBIGUITY, *_PROBES)
 _KINDS = "|".join((UNCHANGED, FLIP, ORDINAL, STABLE, AMBIGUITY))
-RandTestName: TypeAlias = Annotated[str, Field(pattern=f"^({_KINDS})$"), Takes(_KINDS)]
+RandTestName = Annotated[str, Field(pattern=f"^({_KINDS})$"), Takes(_KINDS)]
 
 
 for _name, (_probe, _layout) in _PROBES.items():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 from pydantic.config import JsonDict
@@ -73,7 +73,7 @@ def _with_width(ends: list[int]) -> list[int]:
     return ends
 
 
-TwoAnswers: TypeAlias = Annotated[
+TwoAnswers = Annotated[
     dict[Literal["1", "0"], Annotated[Text, Takes('text; words like "yes" in quotes')]],
     Field(min_length=2),
     Takes('two names, such as {1: harmful, 0: harmless}; words like "yes" in quotes'),
@@ -90,9 +90,9 @@ def _list_of(keys: tuple[str, ...]) -> Any:
 
 
 if TYPE_CHECKING:
-    Kinds: TypeAlias = tuple[str, ...]
-    BaseKinds: TypeAlias = tuple[str, ...]
-    ProbeName: TypeAlias = str
+    Kinds = tuple[str, ...]
+    BaseKinds = tuple[str, ...]
+    ProbeName = str
     JudgeSection = JudgeStage
 else:
     Kinds = _list_of(tuple(BY_KEY))

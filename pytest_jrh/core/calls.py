@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import field, fields, replace
-from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.sections import RateLimitSection
 
-RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
+RecordMode = Literal["none", "once", "new_episodes", "all"]
 
 
 @frozen
@@ -150,7 +150,7 @@ class Bounds(_Sums):
 NO_CALL, ONE_CALL = Bounds(), Bounds(1, 1)
 
 
-PromptsOf: TypeAlias = Literal["text", "acts", "answer", "pair"]
+PromptsOf = Literal["text", "acts", "answer", "pair"]
 """What a built-in prompt is about: the words of a run, its acts, a single answer, or two."""
 
 

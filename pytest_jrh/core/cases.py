@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from statistics import median
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SkipValidation
 
@@ -30,7 +30,7 @@ from pytest_jrh.core.scales import (
 )
 from pytest_jrh.core.text import JrhError
 
-SkipKind: TypeAlias = Literal[
+SkipKind = Literal[
     "no_messages",
     "no_assistant_turn",
     "no_answer",
@@ -130,7 +130,7 @@ class Skip:
         return SKIPS[self.kind].text(self.detail)
 
 
-UnscoredKind: TypeAlias = Literal[
+UnscoredKind = Literal[
     "model_error",
     "invalid_response",
     "refused",
@@ -140,9 +140,7 @@ UnscoredKind: TypeAlias = Literal[
     "not_asked",
     "input_error",
 ]
-Outcome: TypeAlias = Literal[
-    "agree", "disagree", "generated", "unlabelled", "no_case", UnscoredKind
-]
+Outcome = Literal["agree", "disagree", "generated", "unlabelled", "no_case", UnscoredKind]
 JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
 # No verdict on these is right or wrong: none was asked for, or there is no label to compare it to.
 UNCOMPARED: tuple[Outcome, ...] = ("generated", "unlabelled")
@@ -284,18 +282,18 @@ class NoVerdictCase(JrhError):
         super().__init__(str(self.skip))
 
 
-Message: TypeAlias = Mapping[str, Any]
-Messages: TypeAlias = Sequence[Message]
-Transcript: TypeAlias = tuple[Message, ...]
+Message = Mapping[str, Any]
+Messages = Sequence[Message]
+Transcript = tuple[Message, ...]
 """The messages of a run, in their order."""
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234
-LabelledBy: TypeAlias = Literal["people", "program", "column"]
-LabelSource: TypeAlias = Literal[LabelledBy, "made", "unconfirmed"]
+LabelledBy = Literal["people", "program", "column"]
+LabelSource = Literal[LabelledBy, "made", "unconfirmed"]
 SETTLED = "settled"
 """The part of labels that somebody gave who saw the votes of people that disagree."""
 
-Answer: TypeAlias = Annotated[int, BeforeValidator(coded)]
+Answer = Annotated[int, BeforeValidator(coded)]
 """An answer of which a file may hold the word."""
 
 
@@ -366,13 +364,13 @@ class Label:
         return f"{most} of {len(self.votes)}"
 
 
-RunKey: TypeAlias = tuple[str, int]
+RunKey = tuple[str, int]
 """The id and epoch of a run."""
-Slices: TypeAlias = tuple[tuple[str, str], ...]
+Slices = tuple[tuple[str, str], ...]
 """Fields or columns by which figures are told apart, each with the value of a case; "" for none."""
-LabelKey: TypeAlias = tuple[str, str, int]
+LabelKey = tuple[str, str, int]
 """Rubric id, run id and epoch of a label."""
-Labels: TypeAlias = Mapping[LabelKey, Label]
+Labels = Mapping[LabelKey, Label]
 
 
 @frozen
@@ -444,12 +442,12 @@ class Rubric:
         return scale
 
 
-Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Messages | None"]
-ClusterId: TypeAlias = tuple[str, str | None, str]
+Preprocessor = Callable[..., "Mapping[str, Any] | Messages | None"]
+ClusterId = tuple[str, str | None, str]
 
 
-HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
-EditKind: TypeAlias = Literal["say", "call", "insert", "omit"]
+HumanReview = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
+EditKind = Literal["say", "call", "insert", "omit"]
 """What an edit changes: the words of a turn, a call with its result, or a call with its result that
 is put in or left out."""
 

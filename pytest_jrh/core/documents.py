@@ -127,9 +127,9 @@ def mapped(raw: object, mapping: Fields) -> Any:
 
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
-Json: TypeAlias = dict[str, Any]
+Json = dict[str, Any]
 """An object of JSON."""
-Fields: TypeAlias = Mapping[str, Any]
+Fields = Mapping[str, Any]
 """The same, only to be read."""
 _Line = TypeVar("_Line")
 

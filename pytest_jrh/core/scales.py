@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.text import counted, one_line, out_of, share, shortened
 
-Mode: TypeAlias = Literal["binary", "ordinal", "classes"]
-Objective: TypeAlias = Literal["fail", "pass"]
+Mode = Literal["binary", "ordinal", "classes"]
+Objective = Literal["fail", "pass"]
 """What a config calls the class of the cases that it wants made."""
-Clause: TypeAlias = Callable[[int, int], str]
+Clause = Callable[[int, int], str]
 """Says how many verdicts are wrong, of how many cases."""
 LONGEST_SCALE = 1000
 """How many scores a scale has at most."""
@@ -41,7 +41,7 @@ def code_of(word: str) -> int:
 
 
 NOT_APPLICABLE = code_of(NO_SUCH)
-Said: TypeAlias = int | str
+Said = int | str
 """An answer as judges say it and files keep it: a number, of a class and of n/a the word."""
 
 
@@ -517,7 +517,7 @@ NO_SUCH_WORDS = (NO_SUCH, "na", "not applicable", "not_applicable")
 _NO_SUCH_END = f"{BETWEEN}{NO_SUCH}"
 ONES = {of.columns[0]: of.columns for of in BINARY.classes}
 """What a 1 in a column can mean, as options say it, and parts of the names of such columns."""
-RubricScales: TypeAlias = Mapping[tuple[str, str], Scale]
+RubricScales = Mapping[tuple[str, str], Scale]
 """The scales of rubrics, by suite and rubric id: a result does not have the levels of its own."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -76,14 +76,14 @@ def nested(annotation: Any) -> Iterator[Any]:
 
 _NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
 
-Text: TypeAlias = Annotated[str, _NON_EMPTY, Takes("text")]
-Flag: TypeAlias = Annotated[bool, Takes("true or false, without quotes")]
-Count: TypeAlias = Annotated[int, Field(ge=1), Takes("an integer >= 1")]
-Whole: TypeAlias = Annotated[int, Takes("an integer")]
-Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all)")]
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
-PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
-FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
+Text = Annotated[str, _NON_EMPTY, Takes("text")]
+Flag = Annotated[bool, Takes("true or false, without quotes")]
+Count = Annotated[int, Field(ge=1), Takes("an integer >= 1")]
+Whole = Annotated[int, Takes("an integer")]
+Runs = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all)")]
+Share = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
+PathText = Annotated[str, _NON_EMPTY, Takes("a path")]
+FreeMapping = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
 
 
 class ConfigSection(BaseModel):
@@ -248,7 +248,7 @@ class JudgeStage(StageSection):
     images of an answer that are given as a URL. Left out: describe."""
 
 
-Of: TypeAlias = Literal["runs", "answers", "pairs"]
+Of = Literal["runs", "answers", "pairs"]
 """What is judged: what an agent did, single answers to requests, or which of two is better."""
 POINTER = "a JSON pointer such as /task/id"
 
@@ -265,7 +265,7 @@ def _or_one(schema: dict[str, Any]) -> None:
 
 
 _T = TypeVar("_T")
-Several: TypeAlias = Annotated[
+Several = Annotated[
     tuple[_T, ...], BeforeValidator(one_is_a_list), Field(strict=False, json_schema_extra=_or_one)
 ]
 """A list, of which one item may stand alone."""
@@ -273,8 +273,8 @@ Several: TypeAlias = Annotated[
 ROW_NUMBER = "#"
 """In place of the pointer to an id: the number of the row of a table, from 0."""
 _POINTER = Annotated[str, Field(pattern="^(/|#?$)"), Takes(POINTER)]
-Pointer: TypeAlias = _POINTER | None
-Pointers: TypeAlias = (
+Pointer = _POINTER | None
+Pointers = (
     Annotated[Several[_POINTER], Field(min_length=1), Takes(f"{POINTER}, or a list of them")] | None
 )
 

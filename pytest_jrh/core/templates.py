@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import jinja2
 
 
-Style: TypeAlias = Literal["jinja", "braces"]
+Style = Literal["jinja", "braces"]
 _Used: TypeAlias = "tuple[set[str], list[Problem]]"
 """The names that a template uses, and what is wrong with it."""
 _BRACE = r"\{\{|\}\}|\{([^{}]*)\}|[{}]"

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_jrh.core.cases import Message, Messages, Transcript
@@ -20,7 +20,7 @@ from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.text import capital
 
 _Value = TypeVar("_Value")
-_Block: TypeAlias = Mapping[str, Any]
+_Block = Mapping[str, Any]
 
 ROLES = ("system", "user", "assistant", "tool")
 _INDENT = "  "

@@ -181,9 +181,7 @@ UNUSABLE = "That answer cannot be used: "
 """How a request begins that asks again."""
 # As the response format of that type, in the words of the prompt, or as both; nothing is sent of a
 # shape without a schema.
-SchemaSent: TypeAlias = Literal[
-    "json_schema", "json_schema+words", "json_object+words", "words", "nothing"
-]
+SchemaSent = Literal["json_schema", "json_schema+words", "json_object+words", "words", "nothing"]
 _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
 
 
@@ -287,7 +285,7 @@ class Stopped(BaseException):
     """
 
 
-Exchange: TypeAlias = Callable[[CallRequest], Awaitable[Answer]]
+Exchange = Callable[[CallRequest], Awaitable[Answer]]
 """Answers one request; raises `Unscored` without an answer."""
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
@@ -323,7 +323,7 @@ _UNDECIDED = "cases without a label, as at most half of all who voted give one l
 _NOT_APPLICABLE = f"{NO_SUCH} is taken as a verdict (where it is no label, null in map)"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 _REWORDED = "labels of another wording of their rubric, which are not used"
-_Votes: TypeAlias = dict[str, tuple[int | None, LabelRow]]
+_Votes = dict[str, tuple[int | None, LabelRow]]
 """What each annotator says of one run under one rubric, None being no label, and in which row."""
 
 
@@ -581,7 +581,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     return tuple(labels)
 
 
-WriteLabel: TypeAlias = Callable[[Case, PersonLabel], None]
+WriteLabel = Callable[[Case, PersonLabel], None]
 """Writes down what a person says of a case; raises `OSError` as it comes."""
 
 
@@ -610,7 +610,7 @@ def write_beside_cases(suites: Iterable[Suite]) -> WriteLabel:
     return write
 
 
-Disputes: TypeAlias = Mapping[str, Sequence[LabelRow]]
+Disputes = Mapping[str, Sequence[LabelRow]]
 """What people say of cases on which they disagree, by the digests of these."""
 
 

@@ -37,8 +37,8 @@ _ESCAPE = r"\\+(?:u([0-9a-fA-F]{4})|[nrtfbv])?"
 # escapes, and what Python writes in another way than JSON.
 _WORD = r"(?!(?:none|null)\b)[^\W_\U00010000-\U0010FFFF]+|[.!?]"
 
-_State: TypeAlias = Literal["shown", "missing", "unknown"]
-_Words: TypeAlias = tuple[str, ...]
+_State = Literal["shown", "missing", "unknown"]
+_Words = tuple[str, ...]
 _Turns: TypeAlias = "dict[int, Messages]"
 """Turns to look for, each with those that it was made from."""
 

@@ -6,7 +6,7 @@ Texts of blocks may hold names from outside: each renderer escapes every one of 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from pytest_jrh.core import frozen
 from pytest_jrh.core.diffs import Piece
@@ -14,8 +14,8 @@ from pytest_jrh.stats.decision import Word
 from pytest_jrh.stats.figures import NONE, FigureKind, range_text, value_text
 from pytest_jrh.stats.intervals import Estimate
 
-Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
-Level: TypeAlias = Literal["rubric", "variant", "total"]
+Weight = Literal["", "strong", "good", "bad", "warning", "muted"]
+Level = Literal["rubric", "variant", "total"]
 
 
 @frozen
@@ -224,7 +224,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = Headline | Sentence | Line | Points | Table | Cases | ReadFirst | Diff | Section
+Block = Headline | Sentence | Line | Points | Table | Cases | ReadFirst | Diff | Section
 
 
 def is_warning(block: Block) -> bool:

@@ -15,7 +15,7 @@ import re
 import sys
 import zipfile
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
@@ -280,7 +280,7 @@ def _as_json(sample: Fields) -> bytes:
     return to_json([sample.get("input"), sample.get("messages")], inf_nan_mode="constants")
 
 
-_Internal: TypeAlias = Json | list[Any] | str
+_Internal = Json | list[Any] | str
 
 
 class _Text(TypedDict):
@@ -338,7 +338,7 @@ class _Returned(_Message, total=False):
     error: _Error
 
 
-_AnyMessage: TypeAlias = Annotated[_Asked | _Answered | _Returned, Field(discriminator="role")]
+_AnyMessage = Annotated[_Asked | _Answered | _Returned, Field(discriminator="role")]
 
 
 class _PlainSample(TypedDict):

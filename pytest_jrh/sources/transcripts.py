@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from pytest_jrh.core import grouped
 from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
@@ -356,7 +356,7 @@ def thread_of(turns: Iterable[tuple[Fields, Sequence[str]]], opening: int) -> Th
     return Thread(beginnings, digest, is_answered)
 
 
-Links: TypeAlias = dict[Any, Any]
+Links = dict[Any, Any]
 """From threads to others, by what names them."""
 
 

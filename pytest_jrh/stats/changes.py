@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist, median_high
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from pytest_jrh.stats.intervals import t_quantile
 from pytest_jrh.stats.statistics import GIVEN_NO_LEVEL, apart, called, mistakes_text
 from pytest_jrh.stats.verdicts import Baseline, Coded, Floats, Ints, Verdicts, distinct, short
 
-Question: TypeAlias = Literal["again", "changed", "another"]
+Question = Literal["again", "changed", "another"]
 """Whether a judge is the same one asked again, a changed one, or another model."""
 EXCHANGES: Mapping[Question, tuple[Exchange, ...]] = {
     "again": ("inside",),
@@ -48,7 +48,7 @@ FEWEST_LOST = 2
 # Whatever p says, so much is too much to call it as good as before: cases net, and a share.
 _MATERIAL = {True: (2, 0.15), False: (4, 0.20)}
 
-Word: TypeAlias = Literal["", "UNCLEAR", "FAIL"]
+Word = Literal["", "UNCLEAR", "FAIL"]
 
 
 class Finding(NamedTuple):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.scales import CaseClass, as_level
@@ -52,11 +52,11 @@ from pytest_jrh.stats.verdicts import (
     missing_from,
 )
 
-_NoPass: TypeAlias = Literal["UNCLEAR", "FAIL"]
-Word: TypeAlias = Literal["PASS", _NoPass, ""]
+_NoPass = Literal["UNCLEAR", "FAIL"]
+Word = Literal["PASS", _NoPass, ""]
 """What is decided; empty where nothing is to be decided."""
 
-Kind: TypeAlias = Literal[
+Kind = Literal[
     "missing",
     "uncompared",
     "drop",

@@ -20,15 +20,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from pytest_jrh.stats.verdicts import Floats, Ints
 
-Exchange: TypeAlias = Literal["inside", "cases", "runs"]
+Exchange = Literal["inside", "cases", "runs"]
 # How far off verdicts are, and by how much too high: of one exchange both are known together.
-_Pair: TypeAlias = tuple[int, int]
+_Pair = tuple[int, int]
 
 # Up to so many exchanges are counted one by one; of more, so many are drawn.
 _MOST_COUNTED = 2**14

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from pytest_jrh.stats.intervals import (
 from pytest_jrh.stats.statistics import Statistics, confusions, kappa_of, statistics_of
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 
-FigureKind: TypeAlias = Literal["count", "rate", "share", "number"]
+FigureKind = Literal["count", "rate", "share", "number"]
 NONE = "-"
 
 

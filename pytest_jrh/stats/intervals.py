@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,11 +47,11 @@ _TWO = 2
 _MOST_LEVELS = 20
 _FEWEST_OTHERS = 10
 
-Clusters: TypeAlias = Ints | Sequence[Hashable]
+Clusters = Ints | Sequence[Hashable]
 """Of each case the cluster: equal ones are of one."""
-Pairs: TypeAlias = npt.ArrayLike
+Pairs = npt.ArrayLike
 """Of each case the label and the answer."""
-Figure: TypeAlias = Callable[[Sequence[Any]], Any]
+Figure = Callable[[Sequence[Any]], Any]
 """A figure of sums, which may be complex; nan where it cannot be computed."""
 
 
@@ -354,7 +354,7 @@ def kappa_of_sums(sums: Sequence[Any]) -> Any:
     return 1 - n * (of_one + of_other - 2 * of_both) / by_chance
 
 
-Repeats: TypeAlias = tuple[tuple[int, ...], Scale]
+Repeats = tuple[tuple[int, ...], Scale]
 """The scores that one judge gave to one case, in any order, with the scale that they are of."""
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import variance
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -200,7 +200,7 @@ _FLICKER_QUANTILE = 1.645
 _RATE_LEVEL = 0.9
 
 
-Rule: TypeAlias = Literal["min_recall", "max_false_alarms", "min_accuracy", "max_error", "max_rate"]
+Rule = Literal["min_recall", "max_false_alarms", "min_accuracy", "max_error", "max_rate"]
 
 # The figure of the class that each limit of a judge is about; empty for all cases.
 _FIGURES: dict[Rule, str] = {

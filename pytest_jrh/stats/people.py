@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,10 +46,10 @@ from pytest_jrh.stats.intervals import (
 from pytest_jrh.stats.statistics import JudgePair, judge_pairs, share_of, weighted
 from pytest_jrh.stats.verdicts import Coded, Floats, Ints, Verdicts, numbered
 
-_Column: TypeAlias = npt.NDArray[Any]
-_Counts: TypeAlias = Callable[[_Column, _Column], _Column]
+_Column = npt.NDArray[Any]
+_Counts = Callable[[_Column, _Column], _Column]
 """Which cases count, by the judge's answers and by labels."""
-_Mark: TypeAlias = tuple[bool, Hashable]
+_Mark = tuple[bool, Hashable]
 """Whether a verifier was wrong about a case, and the case's cluster."""
 
 FEWEST_LABELS = 20

@@ -25,7 +25,7 @@ from dataclasses import field, replace
 from itertools import combinations
 from operator import attrgetter
 from statistics import fmean
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -615,7 +615,7 @@ _SEED = 8234
 # The correlation that is taken inside of the clusters of the table.
 _ALIKE = 0.3
 
-_Cell: TypeAlias = tuple[Scale, Any, int | None]
+_Cell = tuple[Scale, Any, int | None]
 """A scale, a label on it, and an answer."""
 
 

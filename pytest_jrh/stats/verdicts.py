@@ -28,7 +28,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +41,10 @@ from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scal
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.core.text import counted
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Rows: TypeAlias = npt.NDArray[Any] | Sequence[int] | slice
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[Any] | Sequence[int] | slice
 """Which rows are meant: their numbers, a mark for each row, or a part of all."""
 
 _Name = TypeVar("_Name", bound=Hashable)

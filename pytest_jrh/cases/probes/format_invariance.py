@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import uuid4
 
 from pytest_jrh.cases.probes.probe import (
@@ -98,7 +98,7 @@ def _written(value: Any, layout: Json) -> str:
 
 
 _MOST_BLANKS = 3
-_Change: TypeAlias = Callable[[Message], Message]
+_Change = Callable[[Message], Message]
 
 
 def _json_layout(_messages: Messages, _random: Random) -> _Change:

@@ -20,9 +20,9 @@ from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.text import InputError, counted
 from pytest_jrh.sources.source import NOT_SAID, as_pointer, at, mapping, written_time
 
-Entry: TypeAlias = Fields
+Entry = Fields
 """What a file says of a case, or a part of it."""
-By: TypeAlias = Literal["judge", "person", "other"]
+By = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
 NumberedRow: TypeAlias = "tuple[int, Json]"
 """A row of a table behind the number of its entry, or of its line."""
@@ -55,7 +55,7 @@ class Score:
     fields: Entry = field(default_factory=dict)
 
 
-Found: TypeAlias = Score | str
+Found = Score | str
 """A score, or why an entry or a part of it has none."""
 
 
