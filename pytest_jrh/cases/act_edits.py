@@ -534,7 +534,7 @@ def _arguments(draft: CallResponse, tool: Tool, turn: int) -> Json:
     """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
     arguments = structured(draft.arguments, parse_constant=no_constant)
     if not isinstance(arguments, dict):
-        raise _broken(f"[{turn}] the new arguments of {tool.name} are no JSON object")
+        raise _broken(f"[{turn}] the new arguments of {tool.name} are not a JSON object")
     if mistake := tool.arguments.mistake(arguments, "its arguments"):
         raise _broken(f"[{turn}] the new call of {tool.name}: {mistake}")
     return storable(arguments)[0]

@@ -170,7 +170,7 @@ class Shape:
             return f"{brief(missing[0])} is missing from {name}"
         for key, item in value.items():
             if key not in self.keys:
-                return f"{brief(key)} is no key of {name}"
+                return f"{name} has no argument {brief(key)}"
             if mistake := self.keys[key].mistake(item, f"{name}.{brief(key)[1:-1]}"):
                 return mistake
         return None

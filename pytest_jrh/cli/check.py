@@ -32,17 +32,17 @@ _COLUMNS = {
     "repeat": "the number of a repeat, if a judge judged a case more than once",
     "judge": "the name of the judge, if each judge has its own rows",
     "annotator": "the name of who gave the label, if each person has their own rows",
-    "order": "with --pairs: says in which order a row shows its two answers",
+    "order": "with --pairs: the order in which a row shows its two answers",
     "settled": "final labels, which override what people said",
 }
 _OF_SEVERAL = {
-    "label": "what people said; give it once for each person",
+    "label": "what people said; may be given once for each person",
     "verdict": "what a judge said; give it once for each judge",
     "by": "a category to report on; may be given several times",
 }
 _OF_BASELINE = {
     "proof": "PASS only if a loss of more than --max-drop is unlikely on other runs, too",
-    "common": "compare only cases that both have; without it, a case that one lacks fails",
+    "common": "compare only the cases of both tables; without it, a missing case fails",
     "same-judge": "the baseline is the same judge with another prompt, not another judge",
     "gate-by": "the categories of --by count for the decision; each may lose twice --max-drop",
 }
@@ -310,15 +310,15 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
             but = " but how many are violated" if scale.is_verdict else ""
             yield f"{counted(count, 'case')} without a label: in no figure below{but}."
         if count := sum(not all(map(case.given.get, judges)) for case in checked.unlabelled):
-            yield f"{counted(count, 'case')} with neither label nor verdict: nothing fails by it"
+            yield f"{counted(count, 'case')} with neither label nor verdict: ignored"
         if count := sum(case.label is not None and not case.given for case in table.cases.values()):
-            yield f"{counted(count, 'label')} of cases without a verdict: not used."
+            yield f"{counted(count, 'label')} of cases without a verdict, not used."
     for column, count in values.errors.items():
         cells = counted(count, "cell")
         yield f"! {cells} of {column} with an error of the spreadsheet, read as empty"
     sets = checked.decision.sets if checked.decision else ()
     if any(of.asked.question == "another" for of in sets):
-        yield "the baseline is taken for another model; --same-judge where only its prompt is new"
+        yield "the baseline counts as another judge; pass --same-judge if only the prompt is new"
     yield from table.notices
 
 
@@ -356,7 +356,7 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
     for column in () if columns.by else unused:
         values = len({*table.table.texts(column)})
         if 1 < values <= len(table.cases) / _FEWEST_OF_SLICE:
-            return f"{line}; --by {shlex.quote(column)} tells figures apart by {values:,} values"
+            return f"{line}; --by {shlex.quote(column)} shows figures for its {values:,} values"
     return line
 
 
@@ -365,10 +365,10 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
     verdicts, scale = checked.session.verdicts, checked.table.values.scale
     classes = [of for of in scale.classes if not of.figure and of.answer != NOT_APPLICABLE]
     if classes:
-        of_pairs = "pairs, of which an answer is better" if scale.orders else "classes"
+        of_pairs = "pairs of answers, one of them better" if scale.orders else "classes"
         line = f"{of_pairs}: {', '.join(one_line(of.word) for of in classes)}"
         if len(classes) == 2:  # noqa: PLR2004 - two
-            line += "; --map WORD=violated and WORD=satisfied where one of them is the violation"
+            line += "; --map WORD=violated and WORD=satisfied if one of them is the violation"
         yield line
     said: dict[str, set[int | None]] = {
         "label": {*verdicts.label.names},
@@ -386,7 +386,7 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
                 ways.append(f"--map {shlex.quote(one_line(f'{word}={match}'))}")
         line = f"no {noun} is {listed(map(one_line, alone))}; "
         if ways:
-            yield f"{line}{listed(ways)} where that is meant; --map WORD= counts it as no {other}"
+            yield f"{line}{listed(ways)} if that is meant; --map WORD= counts it as no {other}"
         elif noun == "label" and alone and is_labelled:
             # A class that a judge never gives is in its figures.
             yield f"{line}--map WORD= counts a word as no verdict"

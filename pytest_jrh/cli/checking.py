@@ -71,10 +71,10 @@ from pytest_jrh.stats.verdicts import (
 
 _MOST_KEPT = 8192
 _MOST_NAMED = 3
-_ITSELF = "is held against itself"
+_ITSELF = "is compared with itself"
 _WEIGHTED = (
-    "its labels were drawn by what a judge says, so that its mistakes are among them more often "
-    "than those of before: nothing compares the two"
+    "its labels were drawn by the judge's verdicts, so its mistakes are among them more often "
+    "than the baseline's: the two cannot be compared"
 )
 
 
@@ -138,7 +138,7 @@ class CheckSettings:
                     assigned.append((role, "" if is_none else column))
         if any(PLACE in column for _, column in assigned):
             if self.rubric:
-                raise InputError(f"has no meaning beside {PLACE}", key="--rubric")
+                raise InputError(f"has no meaning with {PLACE}", key="--rubric")
             assigned.append(("rubric", PLACE))
         return assigned
 
@@ -284,7 +284,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (columns.baseline, *checked.judges):
         raise InputError(
-            f"{shown(baseline)} is no column, and no such file", table.file, key="--baseline"
+            f"{shown(baseline)} is neither a column nor a file", table.file, key="--baseline"
         )
     values.refuse_unclear(table)
     results = TableResults(checked, before or checked, baseline, how)
@@ -376,7 +376,7 @@ def _no_verdict(results: TableResults, rows: Iterable[int], missed: Iterable[str
     if cases := [results.nodes[its_id] for its_id in sorted(missed)]:
         names["no row"] = cases
     parts = [f"{listed(cases, _MOST_NAMED)}: {why}" for why, cases in names.items()]
-    return f"({'; '.join(parts)}): --common leaves out what has none"
+    return f"({'; '.join(parts)}): --common leaves out cases without one"
 
 
 def _votes(results: TableResults) -> Votes:

@@ -28,7 +28,7 @@ FILES = (
 """What the wheel has of the example, below `pytest_jrh/demo`."""
 
 _ABOUT = """
-The suite has 25 answers of a support bot with labels of people, and the judge agrees with all of
+The suite has 25 answers of a support bot with labels by people, and the judge agrees with all of
 them: the first session passes. Then its prompt was made kinder, and it misses 6 of 12 violations
 that it found before: the second session fails, as the pull request would. No model was asked, as
 both replay recordings; the labels and verdicts of this example were written by its authors.

@@ -283,10 +283,9 @@ def start_suite(options: Namespace) -> int:
     if options.of == "pairs":
         if mode == "ordinal" or options.one:
             raise InputError(
-                "answers of pairs are first, second and tie",
+                "the answers for pairs are first, second and tie",
                 str(options.log),
-                hint="leave out --ordinal, --scale and --one; of other words --map says what they "
-                "mean",
+                hint="leave out --ordinal, --scale and --one; --map says what other words mean",
             )
         mode = "classes"
 
@@ -392,10 +391,12 @@ def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> Non
         problems.append(Problem("--rubric: a text has no levels", hint=hint))
     if (options.label or options.labels) and not entries:
         hint = "name it, such as --rubric honest"
-        problems.append(Problem("--rubric: nothing says what the labels are of", hint=hint))
+        problems.append(
+            Problem("--rubric: nothing says which rubric the labels are about", hint=hint)
+        )
     if (options.one or options.map) and not (options.label or options.labels or options.prompt):
         hint = "name the labels: --label COL, or --labels FILE"
-        problems.append(Problem("nothing has a value that --map or --one explains", hint=hint))
+        problems.append(Problem("no value needs --map or --one", hint=hint))
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:
@@ -483,8 +484,8 @@ def refuse_missing(options: Namespace, table: Table | None) -> InputFormat:
             # Of JSON it may be further down: human.ok, or /human/ok.
             place = f"/{column.removeprefix('/').replace('.', '/')}"
             if table is None or not table.at(place):
-                message = "holds runs, which have no columns"
-                hint = "where each line is a request with its answer, say --of answers"
+                message = "contains runs, which have no columns"
+                hint = "if each line is a request with its answer, pass --of answers"
                 if table is not None:
                     message = f"has no column {shown(column)}; its columns are {listed(known)}"
                     hint = nearest_hint(column, known) or "name one of them"
@@ -516,7 +517,7 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
     texts_seen = [*filter(None, values.seen[column])]
     for word in values.strangers():
         if word not in asked.casefold():
-            message = f"{shown(word)} is no value of {column}; its values are "
+            message = f"{shown(word)} is not a value of {column}; its values are "
             message += listed(texts_seen, 8)
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     table.refuse(problems)
@@ -567,11 +568,11 @@ def judge_prompt(options: Namespace, meanings: Fields, of_runs: Fields) -> tuple
             continue
         message, hint = f"{match[0]} looks like a placeholder", f"write {{{{ {names[name]} }}}}"
         if is_read:
-            message = f"{match[0]} is no part of {of_runs['an']} {of_runs['one']}"
+            message = f"{match[0]} is not a part of {of_runs['an']} {of_runs['one']}"
             choices = JUDGE.variables.difference(of_runs["hidden"].split())
             hint = nearest_hint(name, choices) or f"write {of_runs['placeholders']}"
             if options.of != "runs":
-                hint += "; one alone that is another part is said by its column: --request, "
+                hint += "; if it stands for another part, name its column: --request, "
                 hint += "--response or --context COL"
         line = text.count("\n", 0, match.start()) + 1
         problems.append(Problem(message, file, line, hint=hint))
@@ -591,9 +592,9 @@ def judge_prompt(options: Namespace, meanings: Fields, of_runs: Fields) -> tuple
     said = [f"{name} is {variable}" for name, variable in names.items()]
     about = [f"The prompt is {file}: {', '.join(said)}."]
     if "rubric" not in names.values():
-        about.append("It names no rubric: it judges by its own words alone.")
+        about.append("It does not show the rubric: the judge sees only the prompt's own words.")
     if options.of == "runs" and "transcript" not in names.values():
-        about.append("Of a run it is shown the last answer alone; all of it is {{ transcript }}.")
+        about.append("It shows only the last answer of a run; {{ transcript }} shows all of it.")
     return {"own_prompt": text, **of_verdict}, about
 
 

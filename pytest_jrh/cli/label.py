@@ -56,7 +56,7 @@ def label_file(options: Namespace) -> int:
     verdicts: Sequence[str] = ()
     if options.by and (table is None or not options.sample):
         raise InputError(
-            "needs a table, and says how its --sample is drawn",
+            "works with --sample of a table",
             key="--by",
             hint="draw 60 of a table: --sample 60 --by COL",
         )
@@ -90,13 +90,13 @@ def label_file(options: Namespace) -> int:
         done = {id(known.case_of(row)) for row in read_rows(options.labels).rows}
         cases = [case for case in cases if id(case) not in done]
     if not cases:
-        message = f"holds no text for a rubric; the rubrics in it: {listed(rubric_ids) or 'none'}"
+        message = f"has no text for that rubric; its rubrics: {listed(rubric_ids) or 'none'}"
         if options.label or options.labels:
-            message = "has a label for every text"
+            message = "already has a label for every text"
         raise InputError(
             message,
             str(path),
-            hint=f'say what is asked: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"',
+            hint=f'say what to ask: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"',
         )
     # One case of each rubric.
     asked = {case.rubric.id: case for case in cases}.values()
@@ -137,7 +137,7 @@ def label_file(options: Namespace) -> int:
         f"without a text: {without_text:,}",
         f"label them at {server.url}",
         f"Each label is written to {out} at once ({len(labels.people()):,} so far). "
-        "Ctrl-C stops, and the same command goes on.\n",
+        "Ctrl-C stops; run the same command again to continue.\n",
     ]
     sys.stdout.write(visible("\n".join(lines)))
     sys.stdout.flush()
@@ -180,7 +180,7 @@ def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
     """Refuse labels that stand for several cases beside others, which are weighed otherwise."""
     for row in labels.rows():
         if bool(row.weight) != bool(by):
-            message = "is drawn by --by and has a weight" if row.weight else "has no weight"
+            message = "is drawn by --by, so it has a weight" if row.weight else "has no weight"
             raise InputError(
                 f"a label here {message}, and new ones have {'one' if by else 'none'}",
                 str(out),
@@ -195,7 +195,7 @@ def _beside(table: Table, pair: Sequence[str]) -> list[str]:
     """
     request = columns_named(table, PART_NAMES["request"])
     if not request or CHOSEN in map(as_word, pair):
-        reason = "names that give the label away" if request else "no column of a request"
+        reason = "columns whose names give the label away" if request else "no column of a request"
         raise table.error(
             f"has two answers ({listed(pair)}) and {reason}",
             "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text",
@@ -212,7 +212,7 @@ def _how_far_people_agree(labels: LabelTable, out: Path) -> str:
     if not shared:
         return ""
     agreed = shared.count(1)
-    text = f"people agree on {agreed:,} of {counted(len(shared), 'case')} that several labelled"
+    text = f"people agree on {agreed:,} of {counted(len(shared), 'case')} labelled by several"
     if agreed < len(shared):
         text += f"; settle the others: the same command with --disagreements {out}"
     return f"{text}\n"

@@ -140,14 +140,12 @@ def _refuse_strangers(
         if case not in specs:
             message = f"the suite {ready.suite.name!r} has no case {shown(case)}"
         elif result.outcome in JUDGED and result.judge_digest != digests.get(result.judge):
-            message = (
-                "the verdict is of another judge (model, prompt or parameters) than the config's"
-            )
+            message = "the verdict is by another judge (model, prompt or parameters) than now"
             hint = f"{_SAME_COMMIT} {_SUPPLIED}"
         else:
             with collecting(problems):
                 if difference := _what_differs(ready, specs[case], result, records, redactor):
-                    message = f"the result is of another case: {difference}"
+                    message = f"the result is of a different case: {difference}"
         if message:
             problems.append(Problem(message, str(path), line, hint=hint))
     if problems:
@@ -189,10 +187,10 @@ def _what_differs(
         # Without secrets, as records are stored.
         redact = redactor.value
         if redact(json_value(record.run.messages)) != redact(json_value(run.messages)):
-            return f"the text of {shown(run.run_id)} in the log is another one"
+            return f"the text of {shown(run.run_id)} in the log is different"
     if case is None or case_digest(case) == result.case_digest:
         return ""
     if not is_disputed and content_digest(case) != result.extra.content:
-        return "its text or that of its rubric is another one"
+        return "its text or its rubric's text is different"
     label = "disputed" if is_disputed else result.label
     return f"its label was {label}, and is {case.expected}"

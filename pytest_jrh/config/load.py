@@ -337,7 +337,7 @@ def _check_judges(
             yield Mistake(_EDITORS_MODEL, message)
             break
     if own_judge and suite.config.judges:
-        message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
+        message = "the hook pytest_jrh_judge supplies one judge, but this suite has a panel"
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         yield Mistake(("judges",), message, hint)
     names, answers = set(), _answers(suite.rubrics)
@@ -355,7 +355,7 @@ def _check_judges(
             if is_prompt and entry.prompt_path is None:
                 message = "needs a prompt that asks for these values; the built-in one asks for "
                 message += "scores"
-                yield Mistake(entry.place_of(key), message, "set prompt_path beside it")
+                yield Mistake(entry.place_of(key), message, "set prompt_path next to it")
         of_pairs = "pairs are judged under one rubric at a time" if suite.scale.orders else ""
         if section.together and (of_pairs or kind.one_rubric or section.verdict):
             message = of_pairs or kind.one_rubric
@@ -399,10 +399,10 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     within = config.suite.within
     called = "of classes" if mode == "classes" else mode
     if config.suite.answers is not None and mode != "binary":
-        message = f"names the two answers of a binary suite, and this one is {called}"
+        message = f"names the two answers of a binary suite, but this one is {called}"
         yield Mistake(("suite", "answers"), message, "leave it out")
     if within is not None and mode != "ordinal":
-        message = f"is about ordinal judges, and this suite is {called}"
+        message = f"is about ordinal judges, but this suite is {called}"
         yield Mistake(("suite", "within"), message, "leave it out")
     of_pairs = [*map(converted.kind, (LABELS.name, PERTURBATION.name, SWAP.name))]
     if config.suite.of == "pairs":
@@ -411,16 +411,16 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
             message = f"{listed(others) or 'cases.flip and cases.examples'} cannot be of pairs"
             yield Mistake(KINDS_KEY, f"{message}; must be {listed(of_pairs)}, as the answers are")
     elif SWAP.name in kinds or config.judge.orders:
-        message = f"{SWAP.name} and judge.orders are about pairs, and this suite has none"
+        message = f"{SWAP.name} and judge.orders are about pairs, but this suite has none"
         yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or leave them out")
     for index, judge in enumerate(config.judges):
         if judge.orders:
-            message = "is of one judge, and all are asked in the same orders"
+            message = "is set for one judge, but all are asked in the same orders"
             yield Mistake(("judges", index, "orders"), message, "set judge.orders")
     best = [kind for kind in kinds if KINDS[kind].answer == "best"]
     if best and mode == "classes":
         made = listed(map(converted.kind, best))
-        message = f"{made} makes runs that satisfy a rubric, and no class says that"
+        message = f"{made} makes runs that satisfy a rubric, but none of the classes means that"
         yield Mistake(KINDS_KEY, message, "perturbation makes cases of each class")
     answers = _answers(suite.rubrics)
     for rubric in suite.rubrics:
@@ -428,7 +428,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         if rubric.score_levels and within is not None and within >= rubric.scale.width:
             message = (
                 f"got {within}; the scores of the rubric {shown(rubric.id)} go from {offered[0]} "
-                f"to {offered[-1]}, so that each would be right"
+                f"to {offered[-1]}, so every score would be right"
             )
             yield Mistake(("suite", "within"), message)
     outside = [str(score) for score in config.cases.scores if score not in answers]
@@ -436,7 +436,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         message = f"got {listed(outside, 8)}; the answers are {listed(answers.values())}"
         yield Mistake(("cases", "scores"), message)
     if config.suite.of != "runs" and config.cases.edits == "acts":
-        message = "got acts, and an answer has none; must be text"
+        message = "got acts, but an answer has none; must be text"
         yield Mistake(("cases", "edits"), message)
     needing = [converted.kind(kind) for kind in kinds if KINDS[kind].is_labelled]
     needing += [f"cases.{key}" for key in ("flip", "examples") if getattr(config.cases, key)]
@@ -461,7 +461,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         # Of single classes there may be n/a on any scale.
         is_of_classes = isinstance(getattr(gate, limit), dict)
         if getattr(gate, limit) is not None and not is_of_classes and mode not in modes:
-            message = f"is about {modes[0]} judges, and this suite is {mode}"
+            message = f"is about {modes[0]} judges, but this suite is {mode}"
             yield Mistake(("gate", limit), message, instead)
 
 
@@ -483,7 +483,7 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
     for index, section in enumerate(suite.config.labels if suite.labels else ()):
         sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
         if len(sources) != 1:
-            mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
+            mistake = f"has {listed(sources)}" if sources else "does not say where the labels are"
             yield Mistake(("labels", index), f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
         key = ("labels", index, "rubric_id")
         if section.rubric_id is not None:

@@ -141,12 +141,12 @@ def resolve_probes(config: Config, mode: Mode, converted: Converted) -> dict[str
                 changeable.append(test)
         bases = [test for test in kinds if test in changeable]
         if not bases:
-            message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
+            message = f"{name} changes the cases of {_CHANGES[probe.changes]}, but there is none"
             hint = f"add {' or '.join(map(converted.kind, changeable))}"
             converted.mistakes.add(key, message, hint)
         elif mode != "binary" and (probe.binary_only or section.variants == ("flip",)):
             where = "on a scale" if mode == "ordinal" else "of classes"
-            message = f"{name} is for binary suites: {where} it has no case"
+            message = f"{name} is for binary suites: {where} it would have no case"
             converted.mistakes.add(key, message, f"remove {name}")
         for number, test in enumerate(section.of):
             if test not in bases and bases:

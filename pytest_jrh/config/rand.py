@@ -201,7 +201,7 @@ class Converted:
             value = {**value, **before}
         elif before is not None:
             other = dotted(self.written.get(path, path))
-            self.mistakes.add(written, f"{other} says the same; keep one of them")
+            self.mistakes.add(written, f"{other} sets the same; keep one of them")
             return
         parent[path[-1]] = value
         self.written[path] = written
@@ -333,7 +333,7 @@ def _panel(converted: Converted, values: dict[KeyPath, Any], *, is_of_answers: b
         # Of answers those of one scale, which differ in its words alone.
         is_same = is_of_answers and _SCALES.get(str(of_judge)) == _SCALES.get(str(template))
         if of_judge not in (None, template) and not is_same:
-            expected = f"the suite's, {template}: every judge of a panel takes that one"
+            expected = f"the suite's, {template}: all judges of a panel use it"
             converted.mistakes.add((*path, "template"), received(of_judge, expected))
 
 
@@ -506,12 +506,12 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
     else:
         message, hint = received(template, " or ".join(TEMPLATES)), None
         if template == _CLASSES:
-            message = f"got {_CLASSES}, and no file of RAND's says which classes its judge may give"
+            message = f"got {_CLASSES}, but no file of RAND's says which classes its judge may give"
             hint = "write a config of this plugin's own, whose rubric has classes"
         mistakes.add(TEMPLATE, message, hint)
         values[TEMPLATE] = None
     if values[_SELF_LABELLED] is True:
-        message = "got true; the judge would label its own cases, and always be right"
+        message = "got true; the judge would label its own cases, so it would always be right"
         mistakes.add(_SELF_LABELLED, message, f"name a column of labels in {dotted(_LABEL)}")
     if values[DEBUG] is True:
         message = "got true; every answer would be 0, without a call"
@@ -525,7 +525,7 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
     column = values[_LABEL] or _LABEL[-1]
     converted.put(_LABEL, "labels", {"metadata": column}, is_fallback=True)
     if values[_REFERENCE] not in (None, column):
-        expected = f"{column}: its labels are what judges and their majority are held against"
+        expected = f"{column}: judges and their majority are compared with its labels"
         mistakes.add(_REFERENCE, received(values[_REFERENCE], expected))
 
     _place_tests(converted, values)
@@ -574,7 +574,9 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
                 tests[name] |= {"seeds": values[_SEEDS], "repetitions": values[_REPETITIONS]}
             converted.written["rand", "tests", name, "rows"] = _ROWS_OF[name]
     for name in sorted({*judged}.difference(names).union(texts.keys() - judged)):
-        message = f"{name} has to be in {dotted(RUN)} and here, as its cases are made to be judged"
+        message = (
+            f"{name} must be in {dotted(RUN)} and here, because its cases are made to be judged"
+        )
         converted.mistakes.add(JUDGED, message)
     converted.put(RUN, "rand.tests", tests or None)
     converted.put(RUN, "cases.probes", texts or None)

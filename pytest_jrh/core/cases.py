@@ -110,7 +110,7 @@ SKIPS: Mapping[str, SkipReason] = {
     ),
     "wrong_on_base": SkipReason(
         "the judge is wrong on the unchanged case",
-        "Mend the disagreement on that case first: a change of it shows nothing.",
+        "Fix the disagreement on that case first: until then, changes of it show nothing.",
         "the judge is wrong on the unchanged case: {detail}",
     ),
     "probe_not_applicable": SkipReason(

@@ -379,7 +379,7 @@ _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
         "an HTML page, as a server sends that asks for a login",
         "download the file again, logged in",
     ),
-    (rb"version https://git-lfs", "a pointer of Git LFS, and not the file", "git lfs pull"),
+    (rb"version https://git-lfs", "a Git LFS pointer instead of the file", "git lfs pull"),
 )
 """How files begin that are no text, or another one than is meant, what they are, what to do."""
 

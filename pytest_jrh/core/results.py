@@ -104,7 +104,7 @@ class ProbeVariant:
 class Extra:
     """What features keep of a case, each under its own name.
 
-    `altered`: its record was changed on the disk since it was made. `config` is the suite's config
+    `altered`: its record was changed on disk since it was made. `config` is the suite's config
     file. `content` is the same for cases with one rubric and transcript, whatever their labels.
     `edit` is what the editor says of its first edit, in one line, or `UNEDITED`. `kept`: an earlier
     session gave the result. `probabilities` of a violation are those of all repeats of a judge that

@@ -349,7 +349,7 @@ def _refuse_absent_context(ready: ReadySuite) -> None:
         template = judge.template
         is_shown = CONTEXT_ID in template.variables and "{%" not in template.source
         if is_shown and ready.source is not None and not _has_context(ready.source, ready.runs):
-            message = "the prompt shows context, and no answer has one"
+            message = "the prompt shows a context, but no answer has one"
             hint = "name its column (`init --context COL`; in a config `suite.format: {context: "
             hint += "/COLUMN}`), or take it out of the prompt"
             raise InputError(message, template.origin, hint=hint)
@@ -396,7 +396,7 @@ def _judges(
                     template = judge.template
                     # It would judge all of them by a rubric of its own.
                     if template.variables.isdisjoint({"rubric", "rubrics"}):
-                        message = "the prompt does not use rubric, and the suite has several"
+                        message = "the prompt does not use rubric, but the suite has several"
                         hint = "write {{ rubric }} where it belongs"
                         raise InputError(message, template.origin, hint=hint)
                 continue

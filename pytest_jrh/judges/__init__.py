@@ -95,4 +95,4 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> Iterator[tuple[str, 
     for name in sorted(kinds_with):
         if getattr(section, name, None) is not None:
             message = f"{name} has no meaning for a judge that {kind_text}"
-            yield name, message, f"it goes with {listed(kinds_with[name])}"
+            yield name, message, f"it is for judges with {listed(kinds_with[name])}"

@@ -66,7 +66,7 @@ from pytest_jrh.llm.calls import (
     with_scale,
 )
 
-OTHERS_STAND = "The verdicts on other rubrics stand; --jrh-retry-unscored asks again about all."
+OTHERS_STAND = "The verdicts on other rubrics are kept; --jrh-retry-unscored asks again about all."
 DEFAULT_JUDGE = "prompt"
 """The kind of a judge whose section sets the key of no other: a model with a prompt."""
 
@@ -517,7 +517,7 @@ class PromptJudge(SuiteJudge):
             verdicts = settings.section.score_map or case.scale.on_offer
             *_, word = re.findall(r"\w+", trouble.answer) or ("",)
             if settings.section.verdict and word.casefold() not in str(verdicts).casefold():
-                trouble.reason = f"the answer ends in {shown(word)}, which is no verdict word"
+                trouble.reason = f"the answer ends in {shown(word)}, which is not a verdict"
             raise
         return self.verdict(answer, case.rubric)
 

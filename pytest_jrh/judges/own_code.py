@@ -187,7 +187,7 @@ class Scoring:
         """
         value, reasoning = answer
         if not isinstance(reasoning, str):
-            raise self.invalid(f"gave {value_text(reasoning)} as its reasoning, which is no text")
+            raise self.invalid(f"gave {value_text(reasoning)} as its reasoning, which is not text")
         probability = None
         score: Any = value
         offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"

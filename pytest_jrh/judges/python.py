@@ -179,7 +179,7 @@ class TogetherPython(PythonJudge):
             if rubric_id not in ids:
                 hint = nearest_hint(str(rubric_id), ids, "id") or f"must be one of {listed(ids)}"
                 raise scoring.invalid(
-                    f"gave a verdict on {shown(rubric_id)}, which is no rubric; {hint}"
+                    f"gave a verdict on {shown(rubric_id)}, which is not a rubric; {hint}"
                 )
             said, reasoning = code_answer(verdict)
             if type(said) not in _PLAIN:
@@ -373,7 +373,7 @@ def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
     from inspect_ai.scorer import Score
 
     if not isinstance(score, Score):
-        raise scoring.invalid(f"gave {type(score).__name__}, which is no Score")
+        raise scoring.invalid(f"gave {type(score).__name__}, which is not a Score")
     value: object = score.value
     reasoning = score.explanation or ""
     if reasoning.startswith(_NO_GRADE):

@@ -127,7 +127,7 @@ def held_against_people(
     them, against the blind labels of people; without those of whom people labelled no case.
     """
     votes = grounds.blind_votes
-    # Of these cases all who looked at them blind say that nobody can tell.
+    # Of these cases all who looked at them blind say that nobody can decide.
     undecidable = grounds.blind_labels.keys() - votes.keys()
     every_result = [result for result in results if not result.spec.derived]
     judges = {}

@@ -159,7 +159,7 @@ class Board(ABC):
         if progress.ended < progress.total:
             making = f"{progress.ended:,} of {counted(progress.total, 'case')} made | "
         to_do = f"{progress.shown:,} to {self.task}, {progress.done:,} done"
-        return f"jrh: {making}{to_do} | Finish goes on"
+        return f"jrh: {making}{to_do} | press Finish to continue"
 
 
 @frozen

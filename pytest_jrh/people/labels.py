@@ -209,7 +209,7 @@ def _refuse_unclear(key: str, rows: Sequence[LabelRow], bare_words: Collection[s
             values.add(as_text(row.label))
     if values:
         raise InputError(
-            f"has the values {listed(sorted(values), 5)}, and no map says which of them is "
+            f"has the values {listed(sorted(values), 5)}, but no map says which of them is "
             "violated",
             key=key,
             hint="say of each by `map` whether it is violated, satisfied or (null) no label",
@@ -318,11 +318,11 @@ def label_fields(suite: Suite, metadata: Fields) -> set[str]:
 # A text that people may have chosen for a label: a number has another meaning on another scale.
 _WORD = r"(?=.*[^\W\d_]).{1,40}"
 _REPEATED = "lines that repeat another"
-_NO_LABEL = "values that are no label"
-_UNDECIDED = "cases without a label, as at most half of all who voted give one label"
-_NOT_APPLICABLE = f"{NO_SUCH} is taken as a verdict (where it is no label, null in map)"
-_UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
-_REWORDED = "labels of another wording of their rubric, which are not used"
+_NO_LABEL = "values that are not labels"
+_UNDECIDED = "cases without a label: no label has more than half of the votes"
+_NOT_APPLICABLE = f"{NO_SUCH} counts as a label (if it is not one, map it to null)"
+_UNTARGETED = "lines for rubrics that cases.rubrics leaves out"
+_REWORDED = "labels for another wording of their rubric (not used)"
 _Votes = dict[str, tuple[int | None, LabelRow]]
 """What each annotator says of one run under one rubric, None being no label, and in which row."""
 
@@ -401,7 +401,7 @@ class Joiner:
         if left_out[_REWORDED] and not votes_by_key:
             joined.problems.append(
                 Problem(
-                    "each label is of another wording of its rubric",
+                    "each label is for another wording of its rubric",
                     file,
                     hint="label again, or where the meaning is the same, empty its column "
                     "rubric_digest",
@@ -424,7 +424,7 @@ class Joiner:
             raise DamagedError(f"got {shown(rubric_id)}; {rubrics}", path=("rubric_id",))
         raise DamagedError(
             f"names no rubric; {rubrics}",
-            "add the column rubric_id, or set rubric_id beside the path of the labels",
+            "add the column rubric_id, or set rubric_id next to the path of the labels",
             ("rubric_id",),
         )
 
@@ -569,7 +569,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
         for number, label in lines:
             if label.label is not None and label.label not in answers:
                 raise InputError(
-                    f"is no answer; must be {listed(map(str, answers.values()))}, or null",
+                    f"is not an answer; must be {listed(map(str, answers.values()))}, or null",
                     str(path),
                     number,
                     "label",

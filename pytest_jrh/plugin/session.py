@@ -316,7 +316,7 @@ class Reviewing:
             raise pytest.UsageError(f"--jrh-review: {error}") from None
         task = "review the cases" if self._labels is None else "label the cases blind"
         terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
-        terminal.write_line("jrh: the session goes on when you press Finish on the page")
+        terminal.write_line("jrh: the session continues when you press Finish on the page")
         if not terminal.isatty:
             self._last_look = time.monotonic() + _SECONDS_TO_OPEN
         # Through a pipe it would stand in a buffer, and everybody wait.
@@ -379,7 +379,7 @@ class Reviewing:
                 self._session.say(board.line())
                 if time.monotonic() > self._last_look and not opened.is_set():
                     raise pytest.UsageError(
-                        "--jrh-review: nobody has opened the page, and here is no terminal"
+                        "--jrh-review: nobody has opened the page, and this is not a terminal"
                     )
         finally:
             # The time that the cases take shows in what follows.

@@ -115,7 +115,7 @@ class TapedCalls:
                 changes, why = "", "and there is none."
                 if entry is not None:
                     changes = "\n".join(changed_parts(entry.asked, code.asked))
-                    why = "which is that of another judge or case."
+                    why = "but that is by another judge or of another case."
                 raise tape.missing(
                     JUDGE.name, f"{code.who} answers from its recorded verdict, {why}", changes
                 )

@@ -289,7 +289,7 @@ class LabelBasis(NamedTuple):
 
 _BASES: Mapping[str, LabelBasis] = {
     "accepted": LabelBasis("accepted by a person", 1),
-    "altered": LabelBasis("changed on the disk since", -1),
+    "altered": LabelBasis("changed on disk since", -1),
     "people": LabelBasis("people", 1),
     "program": LabelBasis("a program", 0),
     "made": LabelBasis(VERIFIER.name, 0),
@@ -359,7 +359,7 @@ _LONGEST_FIRST = 100
 _MOST_FIRST_LINES = 4
 _SEE_WHOLE = f"{INDENT}(use -v to see it whole)"
 _REWORDED = (
-    "The label stands for an earlier text of the rubric; the judge had the text above. Review the "
+    "The label is about an earlier text of the rubric; the judge saw the text above. Review the "
     "case (--jrh-review)."
 )
 _NO_REASON = "(no reasoning)"

@@ -316,7 +316,7 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> Iterator[Block]:
     if any(table.total.turned and not table.flicker.n for table in tables):
         text = (
             "Without repeats it is not known how often a verdict turns by itself; "
-            f"{SUPPOSED_FLICKER:.0%} is supposed (repeats: 3 measures it)."
+            f"{SUPPOSED_FLICKER:.0%} is assumed (repeats: 3 measures it)."
         )
         yield Sentence(text, "muted")
     if tables:
@@ -338,7 +338,7 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
             text += f"; the judge's flicker is {percent(table.flicker.value)}"
         sentences.append(f"{text}.")
     if not sentences and any(table.total.n for table in tables):
-        return ["No probe turns verdicts more often than by chance (5%, by Holm's method)."]
+        return ["No probe turns verdicts more often than chance would (5%, by Holm's method)."]
     return sentences
 
 

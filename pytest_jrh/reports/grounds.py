@@ -49,7 +49,7 @@ from pytest_jrh.stats.people import (
 
 _NAMES = {"false_positive_rate": "FPR"}
 _MOST_VOTES = 5
-_ADVICE = "take a verifier of another provider, or label some cases blind (docs: labels)"
+_ADVICE = "use a verifier of another provider, or label some cases blind (docs: labels)"
 
 
 def label_sentences(session: Session) -> list[str]:
@@ -65,7 +65,7 @@ def label_sentences(session: Session) -> list[str]:
         judge = f"Judge {shared.judge}".rstrip()
         sentences.append(
             f"{judge} and verifier are one model ({shared.model}): errors that both make count as "
-            f"right, so that accuracy may be too high; {_ADVICE}."
+            f"right, so accuracy may be too high; {_ADVICE}."
         )
     return sentences
 
@@ -149,7 +149,7 @@ def labels_line(session: Session) -> Iterator[Line]:
             "program": "by a program",
             "column": f"of column {one_line(grounds.column)}",
             "unconfirmed": "unverified",
-            "altered": "changed on the disk since",
+            "altered": "changed on disk since",
         }
         if grounds.shared_models:
             texts["made"] = "by the judge's model"
@@ -183,7 +183,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     every_result = [*results, *(case for case in grounds.rejected if made_case_id(case) not in ran)]
     of_suite = list(_held_sentences(every_result, grounds))
     if not of_suite:
-        yield "No judged case has a blind label of a person, so no figure is held against people."
+        yield "No judged case has a person's blind label: nothing compares the judge with people."
     yield from of_suite
     by_rubric = grouped_by(every_result, "rubric_id")
     for rubric, of_rubric in by_rubric.items():
@@ -218,12 +218,12 @@ def _against(against: AgainstPeople) -> str:
     if against.unclear:
         left_out.append(f"{counted(against.unclear, 'case')} without a majority")
     if against.undecidable:
-        left_out.append(f"{counted(against.undecidable, 'case')} that nobody can tell")
+        left_out.append(f"{counted(against.undecidable, 'case')} that nobody can decide")
     text = f"Against people ({counted(against.labelled, 'blind label')}"
     if left_out:
         text += f"; {' and '.join(left_out)} left out"
     if against.labelled < FEWEST_LABELS:
-        return f"{text}): too few to correct a figure by; at least {FEWEST_LABELS} are needed."
+        return f"{text}): too few to correct a figure with; at least {FEWEST_LABELS} are needed."
     figures = []
     reasons = set()
     for key, anchored in against.figures.items():
@@ -299,7 +299,7 @@ def people_sections(session: Session) -> Iterator[Section]:
     for suite, people in session.people.items():
         blocks: list[Block] = [Sentence(f"People agree in {agreement_text(people.agreement)}.")]
         if is_weighted:
-            blocks.append(Sentence("Here each label counts once, whatever it stands for."))
+            blocks.append(Sentence("Here each label counts once, whatever its weight."))
         blocks.append(pairs_table("beside each other", people.pairs))
         for judge, beside in people.judges.items():
             name = one_line(judge or THE_JUDGE)

@@ -136,7 +136,7 @@ def _table_headline(session: Session, suite: str) -> str:
     if len(judged) > 1:
         return f"{len(judged):,} judges compared"
     if not judged or not judged[0].total.counts.n:
-        return "no case was judged" if session.results else "labels, and no verdict"
+        return "no case was judged" if session.results else "labels, but no verdict"
     total = judged[0].total
     if any(total.judged.weight.names) and total.accuracy.lower is not None:
         wrong_share = total.accuracy.complement()
@@ -206,13 +206,13 @@ def _interrupted(session: Session) -> Iterator[Sentence]:
     if session.is_merge:
         missing = sum(len(decision.never_reported) for decision in session.decisions.values())
         text = (
-            f"no shard has a result of {counted(missing, 'case')}: run the missing ones, and merge "
+            f"no shard has a result of {counted(missing, 'case')}: run what is missing, and merge "
             "all shards again"
         )
     else:
         kept = sum(extent.cases for extent in extents)
         cases = sum(extent.of for extent in extents)
-        text = f"interrupted: {kept:,} of {counted(cases, 'case')} kept; the same command goes on"
+        text = f"interrupted: {kept:,} of {counted(cases, 'case')} kept; run again to continue"
     yield Sentence(text, "warning")
 
 
@@ -255,8 +255,8 @@ def _calibration(session: Session) -> Iterator[Section]:
             cell = replace(Share(rate).cell, weight="strong" if is_so else "bad")
             rows.append(Row(f"{low:.0%}-{high:.0%}", (cell,)))
         text = (
-            f"By thresholds chosen on other cases {of_judge.false_alarms.fraction} satisfied cases "
-            "are false alarms."
+            f"With thresholds chosen on other cases, {of_judge.false_alarms.fraction} satisfied "
+            "cases are false alarms."
         )
         if of_judge.sure is not None:
             text += f" It decides alone where it is at least {of_judge.sure:.4g} sure: "
@@ -271,7 +271,7 @@ def _prompt(change: PromptChange) -> Block:
     if change.before is None or not change.is_reworded:
         why = "its prompt was not kept (--jrh-update-baseline keeps it)"
         if change.before is not None:
-            why = "its prompt is the same: the model or another setting has changed"
+            why = "its prompt is the same: its model or another setting has changed"
         return Sentence(f"the baseline has verdicts of another judge{of}; {why}", "warning")
     file = Path(change.now.file).name
     pieces = near_changes(differences(change.before, change.now.prompt), _CONTEXT)
@@ -403,13 +403,13 @@ def _next_steps(session: Session) -> Iterator[Line]:
         yield Line("next", text, "warning", session.record_command)
     for decision in decisions:
         if decision.update_command:
-            text = "where the cases that the baseline does not have are new"
+            text = "if the cases missing from the baseline are new"
             yield Line("next", text, "warning", decision.update_command)
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
-        text = "--verdict COL holds a judge against them; --settled COL, or label --disagreements, "
-        yield Line("next", f"{text}ends disputes")
+        text = "--verdict COL compares a judge with them; --settled COL, or label --disagreements, "
+        yield Line("next", f"{text}settles disputes")
     if session.record_command:
         # Recorded answers cannot be used.
         unusable = int(session.verdicts.outcome.equals("invalid_response").sum())
@@ -430,7 +430,7 @@ def _next_steps(session: Session) -> Iterator[Line]:
         # The others run pytest again, which knows nothing of a table.
         return
     if session.word == "FAIL":
-        yield Line("next", "mend what failed; the same command then makes only what is missing")
+        yield Line("next", "fix what failed, and run it again: only what is missing is made")
     for (rubric, test), results in grouped_by(session.cases, "rubric_id", "test").items():
         kinds = {result.why.kind for result in results}
         if session.word != "PASS" and kinds <= {"no_plan", "not_confirmed"}:
@@ -449,7 +449,7 @@ def _next_steps(session: Session) -> Iterator[Line]:
         options, text = [f"--jrh-baseline={baseline}"], "compares these verdicts with the baseline"
         if not (session.folder / baseline).exists():
             options.append("--jrh-update-baseline")
-            text = "keeps these verdicts, which later ones are held to"
+            text = "keeps these verdicts to compare later ones with"
         yield Line("next", text, command=session.command(options))
     text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases"
     command = session.command(["--jrh-judge-record-mode=new_episodes"])
@@ -465,7 +465,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
             text += f" ({len(newly_wrong):,} newly wrong)"
         names = [name for each in session.grounds.values() for name in each.votes.person.names]
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
-        return Line("next", f"{text}; where a label{whose} is wrong, correct it in that row")
+        return Line("next", f"{text}; if a label{whose} is wrong, correct it in that row")
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
@@ -492,8 +492,8 @@ def _judge_to_fix(session: Session, judge: str) -> str:
 _DECIDED_BY: Mapping[Kind, str] = {
     "limit": "more cases decide it, or `repeats: 3`",
     "proof": "more cases decide it",
-    "left": "where they were to leave, accept it with --jrh-update-baseline",
-    "grown": "read the new cases; where they are right, accept it with --jrh-update-baseline",
+    "left": "if they were meant to leave, accept it with --jrh-update-baseline",
+    "grown": "read the new cases; if they are right, accept them with --jrh-update-baseline",
 }
 """By the kind of a reason what decides what is UNCLEAR."""
 
@@ -507,7 +507,7 @@ def _what_decides(session: Session) -> str:
     if kind == "drop":
         return decision.reasons[0].needs
     if kind == "left" and decision.comparison is None:
-        return "name a config without the cases that are skipped"
+        return "name a config without the skipped cases"
     if session.is_table:
         is_few = kind in ("limit", "proof")
         return "more cases with a label, or more verdicts of each, decide it" if is_few else ""

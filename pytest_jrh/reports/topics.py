@@ -59,10 +59,10 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     if not decision.sets:
         return
     yield (
-        "Test by exchange of verdicts before and now: p is the chance of a loss as large as this, "
-        "where equal ones count by half, adjusted over the "
-        f"{counted(len(decision.sets), 'set')} compared. A set that lost more than it may, and two "
-        f"cases, fails where p is below {SURE:.3g}."
+        "Exchange test of verdicts before and now: p is the chance of a loss this large "
+        "(equal ones count half), adjusted over the "
+        f"{counted(len(decision.sets), 'set')} compared. A set that lost more than allowed, and "
+        f"two cases, fails if p is below {SURE:.3g}."
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: change.finding.p_value)
@@ -272,7 +272,7 @@ def review_blocks(session: Session) -> Iterator[Block]:
     if decided:
         yield Sentence(f"Reviewed by people: {', '.join(decided)}.")
     if "void" in by_word:
-        title = "decisions that are void, as the case was made in another way since"
+        title = "decisions that no longer count, because the case has been made differently since"
         yield from _warning_cases(session, title, by_word["void"])
     for text in session.model_changes:
         yield Sentence(text, "warning")
@@ -281,14 +281,14 @@ def review_blocks(session: Session) -> Iterator[Block]:
     for (suite, rubric), results in grouped_by(reworded, "suite", "rubric_id").items():
         text = (
             f"{counted(len(results), 'case')} of the rubric {rubric!r} (suite {suite}) had "
-            "another text of the rubric when made: labels stand for that text, verdicts for the "
+            "another text of the rubric when made: labels are about that text, verdicts about the "
             "present one. Review them with --jrh-review."
         )
         yield from _warning_cases(session, text, results)
     altered = [result for result in doubted if result.extra.altered]
     if altered:
         text = (
-            f"{counted(len(altered), 'case')} changed on the disk after being made (the record no "
+            f"{counted(len(altered), 'case')} changed on disk after being made (the record no "
             "longer fits its case_digest), and nobody has confirmed the label since. Restore the "
             "file, or review the cases with --jrh-review."
         )
@@ -372,7 +372,7 @@ def not_shown_text(result: CaseResult) -> str:
     """
     shown = result.extra.shown
     if shown is not None and shown.read:
-        return f"not shown its whole prompt, of which the server read {shown.read:,} tokens"
+        return f"not shown its whole prompt: the server read {shown.read:,} tokens of it"
     if shown is None or not shown.missing:
         return ""
     if shown.is_whole:

@@ -199,7 +199,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
         raise InputError(
             f"no case can be used. {causes[0]}",
             str(log),
-            hint="which forms of runs are read stands in docs/logs.md",
+            hint="docs/logs.md lists the formats that are read",
         )
 
 
@@ -421,7 +421,7 @@ class Joined(Source):
             if summary.key in rows:
                 name = printable(summary.run_id)
                 raise InputError(
-                    f"has a case that would be called {name}, as another is",
+                    f"has a second case that would be called {name}",
                     str(self._files[number]),
                     hint="rename the file, or the case",
                 )
@@ -448,7 +448,7 @@ class Joined(Source):
                 if run.run_id != run.cluster:
                     repeating.append(run.run_id)
             counted_runs[origin] = run
-        self._note(left_out, "left out, since another one has all that is in it")
+        self._note(left_out, "left out, because another one has everything in it")
         self._note(
             repeating, "counted in each interval as one with another, whose messages it repeats"
         )
@@ -525,7 +525,7 @@ def _not_of_runs(file: Path) -> Problem | None:
         name = shlex.quote(str(file))
         hint = f"files of runs end in {', '.join(suffixes())}; of a table make labels, or figures: "
         hint += f"python -m pytest_jrh label {name}, python -m pytest_jrh check {name}"
-        return Problem("is of no form of runs that is known", str(file), hint=hint)
+        return Problem("is not in a known format of runs", str(file), hint=hint)
     return problem
 
 

@@ -204,7 +204,7 @@ class Answers(Source):
                 what = f"the id {printable(id_)}" if is_named else "the same text"
                 message = f"has {what} again, as line {lines[key]} has"
                 hint = "name the column that tells rows apart: init --case COL, or suite.format: "
-                hint += "{id: COLUMN}; or delete one; what two people said of a text stands in a "
+                hint += "{id: COLUMN}; or delete one; put what two people said about a text into a "
                 hint += "file of labels (--labels) with a column annotator"
                 raise table.error(message, hint, line)
             equal += key in rows
@@ -287,7 +287,7 @@ def _image_data(folder: Path, name: str) -> str:
         if re.match(pattern, data):
             return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     kinds = listed(_IMAGE_BYTES.values())
-    raise DamagedError(f"{shown(name)} is no image of at most 20 MB ({kinds}), or is not there")
+    raise DamagedError(f"{shown(name)} is missing, or is not an image of at most 20 MB ({kinds})")
 
 
 def _text(value: Any) -> str:
@@ -311,7 +311,7 @@ class OneTurnLog(EvalLog):
         if called or (answers and answers[-1] != len(run.messages) - 1):
             raise self._unreadable(
                 (run_id, epoch),
-                "its sample is no single answer",
+                "its sample is not a single answer",
                 "Judge what an agent does by `suite: {of: runs}`.",
             )
         return replace(run, messages=tuple(with_part_ids(run.messages))), raw
@@ -380,7 +380,7 @@ def placed(table: Table, columns: Columns, values: Values, orders: Orders | None
         values.seen[name] = dict.fromkeys(words, 1)
         numbers = _NUMBERS.intersection(words.values())
         if "0" in numbers:
-            message = f"{name}: the values are {listed(sorted(numbers))}, and nothing says which "
+            message = f"{name}: the values are {listed(sorted(numbers))}, but nothing says which "
             raise InputError(
                 f"{message}answer each means",
                 table.file,

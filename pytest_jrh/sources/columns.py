@@ -331,11 +331,11 @@ def _guessed_label(
     texts = columns_named(table, TEXTS)
     message = ""
     if kinds := kinds - {"HUMAN"}:
-        message = f"{label} is not of people alone: annotator_kind is {listed(sorted(kinds))}"
+        message = f"{label} is not only by people: annotator_kind is {listed(sorted(kinds))}"
     elif is_of_people:
         return ""
     elif "verdict" in needed and texts and words_of(label) & {"target", "expected"}:
-        message = f"beside {texts[0]}, {label} may be the answer that is expected, and no label"
+        message = f"beside {texts[0]}, {label} may be the expected answer rather than a label"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
         columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
         message = f"beside {listed(columns)}, {label} may be the judge's own"
@@ -505,17 +505,17 @@ def _of_these_texts(labels: Table, table: Table, case: str) -> Table:
                 digests[names] = grouped(texts)
         are_kept.append(digest in digests[names].get(case_id, (digest,)))
     if not any(are_kept):
-        message = f"every label is of another text than its case has in {table.file}"
+        message = f"no label is for the text that its case now has in {table.file}"
         files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
-        hint = f"label them anew: python -m pytest_jrh label {files}"
+        hint = f"label them again: python -m pytest_jrh label {files}"
         raise InputError(message, labels.file, hint=hint)
-    return _kept_rows(labels, are_kept, "of a text that has changed since: not used")
+    return _kept_rows(labels, are_kept, "for a text that has changed since: not used")
 
 
 def _of_one_question(labels: Table, table: Table) -> Table:
     """The labels of one wording of each rubric: of several that whose text this table has.
 
-    Raises `InputError` where a rubric has labels of several, and nothing says which one is meant.
+    Raises `InputError` where a rubric has labels of several, but nothing says which one is meant.
     """
     questions = [(rubric, digest) for rubric, digest in labels.cells("rubric_id", "rubric_digest")]
     in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
@@ -525,14 +525,14 @@ def _of_one_question(labels: Table, table: Table) -> Table:
         of_table = wordings & in_table if len(wordings) > 1 else wordings
         if wordings and len(of_table) != 1:
             message = (
-                f"holds labels of {len(wordings)} wordings of the rubric {shown(rubric)}, and "
-                "nothing says which of them the verdicts answer"
+                f"holds labels of {len(wordings)} wordings of the rubric {shown(rubric)}, but "
+                "nothing says which of them the verdicts are about"
             )
             hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
             raise InputError(message, labels.file, hint=hint)
         kept_questions |= {(rubric, digest) for digest in ("", *of_table)}
     are_kept = [key in kept_questions for key in questions]
-    return _kept_rows(labels, are_kept, "of another wording of the rubric: not used")
+    return _kept_rows(labels, are_kept, "for another wording of the rubric: not used")
 
 
 def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:

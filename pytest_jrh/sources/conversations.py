@@ -282,7 +282,7 @@ def items_of(value: Any) -> list[Item] | None:
     if before is None and "user" not in roles_after:
         raise DamagedError(
             "is not here, so that a judge would read an answer without what was asked",
-            "log `input` beside the response",
+            "log `input` with the response",
             tuple(names_in(f"{request}/input")),
         )
     instructed = request if at(value, f"{request}/instructions") else response

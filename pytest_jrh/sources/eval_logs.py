@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _STEP = 4096
 _LONGEST_CAUSE = 300
-_HINT = "copy the log again, whole; where its run was cut off, mend it: inspect log convert"
+_HINT = "copy the whole log again; if its run was cut off, repair it: inspect log convert"
 # Inspect puts in place of a reference what the sample keeps apart under its name.
 _REFERENCE = rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"'
 _NO_NUMBER = rb"\b(?:NaN|Infinity)\b"
@@ -195,7 +195,7 @@ class EvalLog(Source):
             # Whatever a damaged directory leads zipfile to.
             raise DamagedError(f"a truncated or damaged .eval archive ({error})", _HINT) from error
         if "_journal/start.json" in archive.namelist() and "header.json" not in archive.namelist():
-            raise refused(self.path, "its run goes on, or was killed before it ended", _HINT)
+            raise refused(self.path, "its run has not ended, or was killed", _HINT)
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
 
@@ -231,7 +231,7 @@ class EvalLog(Source):
             raise refused(
                 self.path,
                 f"holds no sample yet (status: {status})",
-                "its run goes on, or was ended before the first sample did: run the task again",
+                "its run stopped, or has not ended a sample yet: run the task again",
             )
         if not isinstance(samples, list):
             raise DamagedError(f"its samples are {shown(samples)}; must be a list")

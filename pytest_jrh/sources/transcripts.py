@@ -130,7 +130,7 @@ class Transcripts(Source):
             raise self._unreadable(
                 key,
                 f"{self._place(row.item)}: {printable(str(error), 300)}",
-                "Mend the conversation, or leave it out.",
+                "Fix the conversation, or leave it out.",
             ) from error
         stored: Json = {
             "messages": messages,
@@ -182,7 +182,7 @@ class Transcripts(Source):
             raise refused(self.path, "holds no conversation")
         if repeated:
             self._notices[
-                f"left out {counted(len(repeated), 'request')} that another one repeats whole: "
+                f"left out {counted(len(repeated), 'request')} repeated in full by another one: "
                 f"{listed(repeated, MOST_NAMED)}"
             ] = None
         return rows
@@ -238,7 +238,7 @@ class Transcripts(Source):
         except DamagedError as error:
             raise refused(
                 self._file,
-                f"is no whole JSON list: {error}",
+                f"is not a complete JSON list: {error}",
                 "one JSON object a line belongs in a .jsonl file",
             ) from None
         except OSError as error:
@@ -472,7 +472,7 @@ def trajectory(value: Any) -> Conversation:
         raise DamagedError("schema_version: must be ATIF-v1.0 to ATIF-v1.8")
     steps, agent = value["steps"], value["agent"]
     if value.get("continued_trajectory_ref") is not None:
-        raise DamagedError("continued_trajectory_ref: goes on in another file, which is not read")
+        raise DamagedError("continued_trajectory_ref: continues in another file, which is not read")
     turns = []
     for number, step in enumerate(steps):
         with inside("steps", number):

@@ -98,7 +98,9 @@ def _named(named: Mapping[str, str]) -> Scale:
     """The classes that an option names, by their words."""
     for word, name in named.items():
         if word in _NO_VALUES - {""} or word == CANNOT_TELL:
-            raise InputError(f"got {shown(name)}, which stands for no answer", key="--classes")
+            raise InputError(
+                f"got {shown(name)}, which means that there is no answer", key="--classes"
+            )
         if not _is_name(name):
             message = f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters"
             raise InputError(f"{message}, none of them {BETWEEN}", key="--classes")
@@ -241,7 +243,7 @@ class Values:
         word = as_seen(text)
         if len(word) > _LONGEST_WORD:
             role = "verdict" if is_verdict else "label"
-            return f"it is no word: name another column, --{role} COL"
+            return f"it is not a word: name another column, --{role} COL"
         way = f"--map={shlex.quote(word)}" if word.startswith("-") else f"--map {shlex.quote(word)}"
         missing = f"{way}= counts it as missing"
         mapped = nearest(as_word(text), unused)
@@ -291,7 +293,7 @@ class Values:
             if self.threshold is None:
                 texts = {*chain.from_iterable(map(self.seen.__getitem__, unclear))}
                 values = listed(sorted(filter(None, texts)), 5)
-            message = f"{listed(unclear)}: the values are {values}, and nothing says what 1 means"
+            message = f"{listed(unclear)}: the values are {values}, but nothing says what 1 means"
             prefixes = ["--one="]
             if any(self.bare_ones.values()):
                 # What is said of all columns would be said of those, too, whose names say it.
@@ -422,7 +424,7 @@ def cases_of(
                 votes = {**case.votes, person: label.score}
                 case.votes = alike.setdefault((*votes.items(),), votes)
             elif label is not None and case.votes[person] != label.score:
-                message = f"the label of the case {shown(key.case)} is another one above"
+                message = f"the label of the case {shown(key.case)} is different above"
                 hint = "give a case one label of each person, whom a column annotator names"
                 problems.append(Problem(message, table.file, line, name, hint))
         of_row = texts[columns.judge][row]
@@ -447,7 +449,7 @@ def cases_of(
     for key, case in cases.items():
         named = case.votes.keys() - {"", _SETTLED}
         if "" in case.votes and named:
-            message = f"the case {shown(key.case)} has a label without a name beside one of "
+            message = f"the case {shown(key.case)} has a label without a name as well as one by "
             message += listed(sorted(named))
             line, hint = table.lines[case.row], "say in this column who gave it"
             unnamed.append(Problem(message, table.file, line, columns.annotator, hint))

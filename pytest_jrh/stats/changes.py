@@ -462,20 +462,18 @@ _MOST_NAMED = 3
 def chance_text(change: SetChange, noun: str) -> str:
     """How often chance does as much, of a judge or prompt, as the `noun` says."""
     if change.asked.is_certain:
-        return "it asks no model, so that chance has no part in it"
+        return "it asks no model, so chance plays no part"
     finding = change.finding
     share, p_value = finding.share, finding.p_value
     of_hundred = "fewer than 1" if share < _HUNDREDTH else f"{100 * share:.0f}"
     if change.asked.question == "again":
         text = f"if nothing had changed, {of_hundred} of 100 sessions would lose as much"
     elif change.asked.question == "another":
-        text = f"another model that is as good would lose as much in {of_hundred} of 100"
+        text = f"an equally good model would lose as much in {of_hundred} of 100"
         if change.runs < change.n:
             text += f" (the cases of {counted(change.runs, 'cluster')} change together)"
     else:
-        text = (
-            f"a {noun} that is neither better nor worse would lose as much in {of_hundred} of 100"
-        )
+        text = f"a {noun} neither better nor worse would lose as much in {of_hundred} of 100"
     level = SURE if finding.word == "FAIL" else DOUBT
     if p_value <= level < share:
         text += f" (where equal losses count by half, which decides, in {100 * p_value:.2g})"
@@ -599,7 +597,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     # Of many classes those that may hide most.
     widest = sorted(hidden.values(), key=lambda of: -of.bound)[:_MOST_NAMED]
     if any(of.bound >= 1 for of in widest):
-        return f"{text}: any loss could hide"
+        return f"{text}: any loss could be hidden"
     bounds = []
     for of in filter(widest.__contains__, hidden.values()):
         # The smallest change for the worse that other runs exclude, rounded up.
@@ -608,7 +606,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
             rounded_up = math.ceil(round(100 * of.bound, 6))
             text_of = f"{counted(rounded_up, 'point')} {of.of_class.loss}"
         bounds.append(text_of)
-    return f"{text}: up to {' and '.join(bounds)} could hide"
+    return f"{text}: up to {' and '.join(bounds)} could be hidden"
 
 
 def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:

@@ -272,7 +272,7 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
 
 _NOTHING_COMPARED = {
     NOT_IN_BASELINE: "it has no case of this suite",
-    CASE_CHANGED: "each case has another text or another label there",
+    CASE_CHANGED: "every case has a different text or label there",
 }
 
 
@@ -468,7 +468,7 @@ def opposite(judged: Verdicts, subject: str, turning: str) -> Iterator[Reason]:
     # As if no two cases shared a run.
     kappa = estimate_kappa(pairs, range(len(pairs)))
     if kappa.upper is not None and kappa.upper < 0:
-        text = f"{subject} says the opposite of the labels: 1 may mean the other thing"
+        text = f"{subject} says the opposite of the labels: 1 may mean the opposite"
         text = f"{text}; {turning}" if turning else text
         yield Reason("UNCLEAR", "opposite", text, judged.judge.present()[0])
 
@@ -493,7 +493,7 @@ def _useless(session: _Session) -> Iterator[Reason]:
         text = ""
         if len(labels) == 1:
             label = scale.said(as_level(pairs[0, 0]))
-            text = f"every label is {label}, so that a judge that always says {label} is right"
+            text = f"every label is {label}, so a judge that always says {label} is right"
         elif len(answers) == 1:
             [answer] = answers
             text = f"{subject} always says {scale.kind.meant(answer)}"
@@ -544,7 +544,7 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
 
 def _pass_text(session: _Session) -> str:
     if session.held.accepts:
-        return "the baseline takes these verdicts over"
+        return "these verdicts are now the baseline"
     if not len(session.judged):
         return "no case was to be judged"
     for judge, classes in session.classes.items():
@@ -552,7 +552,7 @@ def _pass_text(session: _Session) -> str:
         if allowed:
             text = f"{session.held.subject(judge)} {loss_text(allowed)}"
             lost = points(max(of.drop for of in allowed))
-            return f"{text}: {lost} in all, where {points(session.rules.max_drop)} may be lost"
+            return f"{text}: {lost} in all; {points(session.rules.max_drop)} are allowed"
     judges = session.judged.judge.present()
     several = len(judges) > 1
     subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])

@@ -169,7 +169,7 @@ COLUMNS = (
         "weighted_kappa",
         "number",
         "weighted kappa",
-        "Kappa with quadratic weights: near misses count for something, large ones against.",
+        "Kappa with quadratic weights: near misses count less against the judge than large ones.",
         _LEVELS,
     ),
     Column(
@@ -183,7 +183,7 @@ COLUMNS = (
 
 
 ONE_BY_ONE = (
-    "Each interval is about other cases under these rubrics, and holds by itself: of 20, about one "
+    "Each interval is for new cases under these rubrics, and holds by itself: of 20, about one "
     "misses its true figure."
 )
 """What is said under a table with several rows."""
@@ -335,7 +335,7 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     if not is_worthless:
         return ""
     interval = range_text(kappa, "number")
-    return f"Worth little: {name} {decimal(kappa.value)} where 0 is chance ({interval})."
+    return f"Worth little: {name} is {decimal(kappa.value)}, and chance gives 0 ({interval})."
 
 
 def one_class(statistics: Statistics) -> str:
@@ -517,7 +517,7 @@ def places_sentence(places: Places) -> str:
     if not places.same.n:
         return text
     same, (first, second) = places.same, places.taken
-    text += f" In both orders it says the same of {same.fraction} pairs ({range_text(same)}%)"
+    text += f" In both orders it says the same about {same.fraction} pairs ({range_text(same)}%)"
     flips = same.n - (same.count or 0)
     if flips:
         text += f"; of the {counted(flips, 'other')} it takes the first answer both times in "

@@ -551,7 +551,7 @@ def _judges_of(
 NOT_IN_BASELINE = "not in the baseline"
 NOT_IN_SUITE = "no longer in the suite"
 NO_VERDICT = "without a verdict"
-CASE_CHANGED = "the case has changed: another text of the case or its rubric, or another label"
+CASE_CHANGED = "the text of the case or its rubric, or its label, has changed"
 # What a suite is compared by where it has grown: fewer runs cannot show a loss of another judge.
 _FEWEST_RUNS = 5
 _KINDS = {

@@ -100,7 +100,7 @@ def _offered(result: CaseResult) -> CaseResult:
     """A result whose answers are on offer; raises `ValueError` for another word."""
     answers = [*result.scores, result.label or 0]
     if not all(map(result.scale.may_be, answers)):
-        raise ValueError("scores and label must be on offer")
+        raise ValueError("scores and label must be among the answers")
     return result
 
 
@@ -232,7 +232,7 @@ def parsed(text: str, name: str) -> Baseline:
         try:
             case = _line_from(line.encode("utf-8", "surrogatepass"))
         except ValidationError as error:
-            raise misfit(error, "is no line of a baseline", name, number, _RESTORE) from None
+            raise misfit(error, "is not a line of a baseline", name, number, _RESTORE) from None
         if isinstance(case, JudgeLine):
             judges.append(case)
             continue
@@ -387,7 +387,7 @@ def baseline_there(
         try:
             return parsed(text, file.name)
         except InputError:
-            remedy = f"{name} of its base has an earlier form, or is damaged"
+            remedy = f"{name} of its base has an older format, or is damaged"
     return f"whether this pull request changes the baseline is not known, as {remedy}"
 
 

@@ -243,7 +243,7 @@ def case_of(
     case = _taken(entry.case(), rubric, spec.judge, rewording=rewording)
     if case is None:
         raise InputError(
-            f"the case was made for other instructions than rubric {rubric.id!r} has now",
+            f"the case was made for other instructions than those of rubric {rubric.id!r} now",
             str(entry.place.path),
             entry.place.number,
             hint="Make it again from the log, or restore the rubric "
@@ -367,7 +367,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
         ("expected", entry.expected, answers),
     ):
         if value is not None and value not in allowed:
-            return f"{key} is {value}; in this suite it is {listed(map(str, allowed))}"
+            return f"{key} is {value}; in this suite it must be {listed(map(str, allowed))}"
     return None
 
 

@@ -300,7 +300,7 @@ def test_a_word_that_is_no_verdict_is_named_and_may_become_one(tmp_path: Path) -
     config("kind|not kind")
     with ModelServer(lambda request: "unkind" if "return" in request.text else "kind") as server:
         done = session(tmp_path, server, "--jrh-record-mode=once")
-        reason = '(in 1 the answer ends in "unkind", which is no verdict word)'
+        reason = '(in 1 the answer ends in "unkind", which is not a verdict)'
         assert reason in " ".join(done.stdout.split())
         # What has no verdict could turn that.
         assert "always says" not in done.stdout, done.stdout
@@ -317,4 +317,4 @@ def test_a_prompt_that_shows_a_context_needs_one(tmp_path: Path) -> None:
     assert run_pytest(tmp_path, f"--jrh-config={path}", "--co").code == 0
     write_files(tmp_path, {"rows.csv": ROWS.replace("context", "passage")})
     refused = run_pytest(tmp_path, f"--jrh-config={path}", "--co")
-    assert "judge.md: the prompt shows context, and no answer has one" in refused.stderr
+    assert "judge.md: the prompt shows a context, but no answer has one" in refused.stderr

@@ -162,7 +162,7 @@ def test_the_log_has_labels_of_its_own(tmp_path: Path, labels: dict[str, Any]) -
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "nowhere": ({"path": REMOVED}, "says not where the labels are; must have one of "),
+    "nowhere": ({"path": REMOVED}, "does not say where the labels are; must have one of "),
     "two places": ({"scorer": "right"}, "has path, scorer; must have one of path, scorer, meta"),
     "no such scorer": (
         {"path": REMOVED, "scorer": "rihgt"},

@@ -82,7 +82,7 @@ def test_shards_are_held_against_the_baseline_as_a_session(project: Project, mer
 def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge: Merge) -> None:
     before = (project.folder / FILE).read_bytes()
     assert merge(BASELINE, UPDATE, *FOLDERS[1:]) == 1
-    said = "no shard has a result of 2 cases: run the missing ones, and merge all shards again"
+    said = "no shard has a result of 2 cases: run what is missing, and merge all shards again"
     assert f"! {said}" in [line.strip() for line in merge.lines]
     missing = under(merge.lines, "never reported (2):")
     assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
@@ -225,7 +225,12 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}its label was 0, and"),
         ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has none (anno"),
-        ("rubrics.yml", "Be", "Stay", "made for other instructions than rubric 'kind' has now"),
+        (
+            "rubrics.yml",
+            "Be",
+            "Stay",
+            "made for other instructions than those of rubric 'kind' has now",
+        ),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],
 )

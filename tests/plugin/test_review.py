@@ -258,7 +258,7 @@ def test_reworded_cases_are_judged_with_the_new_text(frozen: Frozen) -> None:
     about = [request for request in frozen.asked if "curtly" in request.text]
     assert (len(about), {request.stage for request in frozen.asked}) == (2, {"judge"})
     # The baseline's verdicts are about the old text, and are not compared.
-    why = "the case has changed: another text of the case or its rubric, or another label"
+    why = "the text of the case or its rubric, or its label, has changed"
     assert why in frozen.said
 
 

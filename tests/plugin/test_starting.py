@@ -218,7 +218,7 @@ def test_rubrics_of_a_file_are_taken(
     rubrics = f"- id: kind\n  instructions: Be kind.\n  {answers}"
     write_files(project, {"our.yml": rubrics, "own.md": "{{ output }} in JSON: score, reasoning"})
     said = init("first", "--log", log, "--rubric=our.yml", "--prompt=own.md")
-    assert "Of a run it is shown the last answer alone; all of it is {{ transcript }}." in said
+    assert "It shows only the last answer of a run; {{ transcript }} shows all of it." in said
     assert (project / RUBRICS).read_text("utf-8") == rubrics
     assert {case.rpartition(" ")[2] for case in collected(project)} == targets
 
@@ -472,4 +472,4 @@ def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> 
     assert "The file holds 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
     assert "is no single answer" in init("other", "--log", log, "--of=answers", code=4)
     options = ["--log", log, "--label=target", "--rubric=kind"]
-    assert "--label: holds runs, which have no columns" in init("other", *options, code=4)
+    assert "--label: contains runs, which have no columns" in init("other", *options, code=4)

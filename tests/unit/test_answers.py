@@ -237,7 +237,7 @@ def test_a_log_of_one_turn_is_of_answers_and_one_of_an_agent_is_not(tmp_path: Pa
     assert answer_parts(run.messages) == {**ASKED, "system": "Be kind.", "context": ""}
     asked = answer_parts(source.read("history", 1)[0].messages)["request"]
     assert asked.splitlines()[::2] == ["[0] user", "[1] assistant", "[2] user"]
-    with pytest.raises(Unscored, match="no single answer"):
+    with pytest.raises(Unscored, match="not a single answer"):
         source.read("agent", 1)
 
 

@@ -129,5 +129,5 @@ def test_a_base_of_an_earlier_form_is_one_line(origin: Path) -> None:
     found = baseline_there(checkout(origin, made["merged"], "--depth=2") / FILE, GITHUB)
     assert found == (
         "whether this pull request changes the baseline is not known, as ./baseline.json of its "
-        "base has an earlier form, or is damaged"
+        "base has an older format, or is damaged"
     )

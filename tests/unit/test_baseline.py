@@ -90,12 +90,12 @@ def test_what_is_saved_is_what_is_loaded(
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("[]", 1, "is no line of a baseline: "),
-        ('{"format": 1, "cases": []}', 1, "is no line of a baseline: "),
+        ("[]", 1, "is not a line of a baseline: "),
+        ('{"format": 1, "cases": []}', 1, "is not a line of a baseline: "),
         (f"{LINE}<<<<<<< HEAD\n", 2, "contains a merge conflict"),
         (f"{LINE}{LINE}", 2, "duplicate case "),
-        (f"{LINE}[]\n", 2, "is no line of a baseline"),
-        (LINE + LINE.replace('"scores": [1]', '"scores": ["1"]'), 2, "is no line of a baseline"),
+        (f"{LINE}[]\n", 2, "is not a line of a baseline"),
+        (LINE + LINE.replace('"scores": [1]', '"scores": ["1"]'), 2, "is not a line of a baseline"),
     ],
 )
 def test_what_is_no_baseline_is_refused_with_its_line(text: str, line: int, message: str) -> None:
@@ -153,7 +153,7 @@ def test_case_on_one_side_only_is_named_with_the_reason() -> None:
     assert len(found.everything) == 0
     assert found.regressions == ()
     assert found.not_comparable == {
-        id_of(1): "the case has changed: another text of the case or its rubric, or another label",
+        id_of(1): "the text of the case or its rubric, or its label, has changed",
         id_of(2): "no verdict now: model_error",
         id_of(3): "no verdict now: no_case",
         id_of(4): "never reported",

@@ -215,7 +215,7 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
         ("nan", None, "--map nan= counts it as missing"),
         ("-safe", None, "--map=-safe=violated or --map=-safe=satisfied"),
         ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=violated"),
-        ("word " * 20, None, "it is no word: name another column, --label COL"),
+        ("word " * 20, None, "it is not a word: name another column, --label COL"),
     ],
 )
 def test_no_advice_gives_a_wrong_value(cell: str, scale: tuple[int, int] | None, hint: str) -> None:
@@ -346,7 +346,7 @@ def test_bare_numbers_are_refused_with_both_options(
 @pytest.mark.parametrize("name", ["not_passed", "passed_or_failed", "unviolated", "violations_by"])
 def test_a_name_that_may_mean_either_says_nothing_and_a_map_all(name: str) -> None:
     rows = [{"label": "pass", name: 1}, {"label": "fail", name: 0}]
-    with pytest.raises(InputError, match="values are 0, 1, and nothing says what 1 means"):
+    with pytest.raises(InputError, match="values are 0, 1, but nothing says what 1 means"):
         checking.check_table(rows, verdict=name)
     for column, (mapping, outcomes) in product(
         (name, "passed"), (({1: 1, 0: 0}, 2), ({1: 0, 0: 1}, 0), ({"1": "", "0": 1}, 0))
@@ -362,13 +362,13 @@ PHOENIX = "id,input,label,score,explanation,annotator_kind\na,q,pass,1,x,{}\nb,q
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (PHOENIX.replace("{}", "LLM"), (), "label is not of people alone: annotator_kind is LLM"),
+        (PHOENIX.replace("{}", "LLM"), (), "label is not only by people: annotator_kind is LLM"),
         (PHOENIX.replace("{}", "CODE"), ("--verdict=score",), "annotator_kind is CODE"),
         (PHOENIX.replace("{}", ""), (), "beside score, explanation, label may be the judge's own"),
         ("label,score\npass,1\n", (), "beside score, label may be the judge's own"),
         ("label,grade\npass,pass\n", (), "beside grade, label may be the judge's own"),
-        ("input,target,verdict\nq,pass,pass\n", (), "target may be the answer that is expected"),
-        ("prompt,expected,judge\nq,1,1\n", (), "beside prompt, expected may be the answer"),
+        ("input,target,verdict\nq,pass,pass\n", (), "target may be the expected answer"),
+        ("prompt,expected,judge\nq,1,1\n", (), "beside prompt, expected may be the expected"),
     ],
 )
 def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], said: str) -> None:
@@ -494,9 +494,7 @@ def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
         lines = [f"{row}\n" for row in rows[:empty]] + whole[empty:]
         code, printed = run(written(head + "".join(lines)), "--baseline=earlier", *how)
         assert (code, failing in printed) == (int(empty > 2), True), printed
-        assert "2 cases with neither label nor verdict: nothing fails by it" in " ".join(
-            printed.split()
-        )
+        assert "2 cases with neither label nor verdict: ignored" in " ".join(printed.split())
     new, old = written(head + "".join(whole[3:])), written(head + "".join(whole), "old.csv")
     code, printed = run(new, f"--baseline={old}", *how)
     assert (code, "FAIL  1 case has no verdict" in printed) == (1, True), printed
@@ -514,13 +512,13 @@ def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
     code, printed = run(written("\n".join(rows)), *options)
     text = " ".join(printed.split())
     assert (code, first in text, "ok = OK" in text) == (0, True, False), printed
-    assert "taken for another model; --same-judge where only its prompt is new" in text
+    assert "counts as another judge; pass --same-judge if only the prompt is new" in text
     assert "PASS no verdict changed: the judge is as good as before on 60 cases" in text
     code, printed = run(written("\n".join(rows).replace("Not OK,not ok", "Not OK,ok")), *options)
     text = " ".join(printed.split())
     assert "customer question: where is my parcel" in text
     assert (code, "gave OK, right is Not OK" in text, "exchanged" in text) == (1, True, False)
-    assert "read 40 cases (40 newly wrong); where a label is wrong, correct it in that row" in text
+    assert "read 40 cases (40 newly wrong); if a label is wrong, correct it in that row" in text
 
 
 def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) -> None:
@@ -573,7 +571,7 @@ ESCAPES = "\x1b[31mred\x1b]0title\x07\x1b[2J\x9b31m\u202e"
 CROSSED = "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n"
 # What is in the file, the options, and what the message says.
 NAMES = "id,annotator,label,verdict\nb,,fail,fail\n"
-WITHOUT_A_NAME = 'the case "a" has a label without a name beside one of ann'
+WITHOUT_A_NAME = 'the case "a" has a label without a name as well as one by ann'
 TWO_PEOPLE = "id,human,judge,other\na,1,1,0\nb,0,0,1\n"
 BROKEN: list[tuple[str | bytes, str, str]] = [
     ("", "", ":1: is empty"),
@@ -597,13 +595,17 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ('{"label": 1, "verdict": 1}\n{"label": 1,\n', "", ":2: is not valid JSON"),
     (HEAD + "a,,1\nb,1,\n", "", "no row has both a label and a"),
     ("label\nfail\n", "--verdict=label", "no column of labels; its columns"),
-    ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "is held against itself"),
+    (
+        "case,human,verdict,judge\na,1,1,x\n",
+        "--judge=judge --baseline=x",
+        "is compared with itself",
+    ),
     ("human_says,verdict\n1,0\n", "", "its columns are human_says"),
     ("label,judge_a,judge b\n1,0,1\n", "", "say it: --verdict COL"),
     ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "say it: --label ann --label bo --verdict 'gpt j"),
     (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if --map"),
     (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
-    (HEAD + "a,1,1\n", "--baseline=verdit", "is no column, and no such"),
+    (HEAD + "a,1,1\n", "--baseline=verdit", "is neither a column nor a"),
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
@@ -625,7 +627,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (TWO_PEOPLE, "--map=Fine=0 --map=fine=1", "two meanings"),
     (TWO_PEOPLE, "--one=passed", 'gives "a 1" two meanings'),
     (TWO_PEOPLE, "--case=id --rubric=id", "cannot be case and rubric at once"),
-    (TWO_PEOPLE, "--baseline=./table.csv", "is held against itself"),
+    (TWO_PEOPLE, "--baseline=./table.csv", "is compared with itself"),
     (TWO_PEOPLE, "--one=humann=passed", 'has no column "humann"'),
     (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: has no meaning with --scale\n"),
 ]

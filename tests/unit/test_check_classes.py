@@ -101,7 +101,7 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         (SIDES, {"classes": ["first", "second"]}, "say which class it is: --map tie=CLASS"),
         (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
         (SIDES, {"classes": ["a|b", "c"]}, "none of them |"),
-        (SIDES, {"classes": ["None", "c"]}, 'got "None", which stands for no answer'),
+        (SIDES, {"classes": ["None", "c"]}, 'got "None", which means that there is no answer'),
         # Who says what is violated has two answers, and no class of a stray word.
         ([("yes", "yes"), ("maybe", "maybe")], {"one": "violated"}, 'label: got "maybe"; must be'),
         ([("x", "x"), ("y", "y"), ("z", "z")], {"map": {"x": 1, "y": 0}}, 'label: got "z"; must'),
@@ -151,8 +151,8 @@ def test_a_class_that_may_be_misspelled_is_told(capsys: pytest.CaptureFixture[st
     classes = "--classes=first,fisrt,second,scond,tie,Tie."
     assert main(["check", "t.csv", "--label=human", "--label=bo", classes]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "no label is scond, Tie.; --map scond=second, --map Tie.=tie where that is" in printed
-    assert "no verdict is fisrt; --map fisrt=first where that is meant" in printed
+    assert "no label is scond, Tie.; --map scond=second, --map Tie.=tie if that is" in printed
+    assert "no verdict is fisrt; --map fisrt=first if that is meant" in printed
 
 
 THREE = ("violated", "satisfied", "n/a")

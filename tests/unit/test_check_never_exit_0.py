@@ -80,7 +80,7 @@ def test_texts_are_not_exchanged_under_labels(
     printed = " ".join(capsys.readouterr().out.split())
     assert code == 1, printed
     if digests:
-        assert "8 labels of a text that has changed since: not used (c0, c1, c2, c3," in printed
+        assert "8 labels for a text that has changed since: not used (c0, c1, c2, c3," in printed
         assert "32 of 40 cases compared" in printed
 
 
@@ -89,7 +89,7 @@ def test_texts_are_not_exchanged_under_labels(
     [
         (8, 0, 1, "32 of 40 cases compared: 8 with other labels or texts"),
         (0, 8, 1, "32 of 40 cases compared: 8 with other labels or texts"),
-        (40, 0, 1, "compared with the baseline: each case has another text"),
+        (40, 0, 1, "compared with the baseline: every case has a different text"),
         (0, 0, 0, "PASS"),
     ],
 )

@@ -127,9 +127,9 @@ def test_rubrics_of_one_suite_are_of_one_kind(tmp_path: Path) -> None:
     assert (mode, problems, fourth.scale) == ("binary", [], spelled(BINARY))
     assert (third.scale.line, fourth.scale.line) == ("binary|n/a", "binary")
     [problem] = suite_rubrics(document, str(path), ["a", "d"], None)[-1]
-    assert "no place in a suite of classes" in str(problem)
+    assert "this is a suite of classes" in str(problem)
     [problem] = suite_rubrics(document, str(path), ["a"], [1, 5])[-1]
-    assert "has classes, so it has no place in a suite that is ordinal" in str(problem)
+    assert "has classes, but this suite is ordinal" in str(problem)
 
 
 def test_prompts_list_each_answer_as_it_is_said() -> None:
@@ -287,7 +287,7 @@ def test_a_label_that_was_given_blind_is_kept_as_a_word(tmp_path: Path) -> None:
     assert '"label":"tie"' in file.read_text()
     assert read_people(suite) == (label,)
     file.write_text(file.read_text().replace("tie", "Tie "))
-    with pytest.raises(InputError, match=r"is no answer; must be .*tie, lose, n/a, or null"):
+    with pytest.raises(InputError, match=r"is not an answer; must be .*tie, lose, n/a, or null"):
         read_people(suite)
 
 
@@ -302,7 +302,7 @@ def test_n_a_is_a_label_where_it_is_on_offer_and_else_asked_for() -> None:
     joined = join(PLAIN, rows)
     assert joined.labels[RUBRIC.id, "run-1", 1].value == NOT_APPLICABLE
     [notice] = joined.notices
-    assert "n/a is taken as a verdict" in notice
+    assert "n/a counts as a label" in notice
     assert notice.endswith(": 1.")
     [problem] = join(RUBRIC, rows).problems
     assert "not_applicable: TEXT" in str(problem)

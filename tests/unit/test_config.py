@@ -224,7 +224,7 @@ def test_how_far_off_is_right_is_the_configs_else_the_scales(folder: Folder) -> 
     data["suite"] = {"within": 100}
     problem = folder.problems(data)[0]
     assert (problem.key, problem.line) == ("suite.within", 21)
-    assert problem.message.endswith('"kind" go from 0 to 100, so that each would be right')
+    assert problem.message.endswith('"kind" go from 0 to 100, so every score would be right')
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) 
     assert problem.message.startswith('got "mine", which is')
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
-    assert "on a scale it has no case" in folder.problem(data).message
+    assert "on a scale it would have no case" in folder.problem(data).message
     data["cases"]["probes"]["mine"]["changes"] = "none"
     assert folder.load(data).probes["mine"].names == ("none",)
 
@@ -329,7 +329,10 @@ def test_a_probe_that_asks_changes_violations(folder: Folder, name: str) -> None
     assert "there is none" in problem.message
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
-    assert folder.problem(data).message == f"{name} is for binary suites: on a scale it has no case"
+    assert (
+        folder.problem(data).message
+        == f"{name} is for binary suites: on a scale it would have no case"
+    )
 
 
 def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Folder) -> None:

@@ -173,13 +173,13 @@ FAIL = [
         "the judge misses 6 of 24 violations (25%) that it found before",
         LAXER,
         GOOD,
-        beside="a judge that is neither better nor worse would lose as much in 2 of 100",
+        beside="a judge neither better nor worse would lose as much in 2 of 100",
     ),
     Row(
         "the judge raises 9 new false alarms on 24 cases (38%) that it passed before",
         cases("." * 24, "x" * 9 + "." * 15),
         GOOD,
-        beside="a judge that is neither better nor worse would lose as much in fewer than 1 of 100",
+        beside="a judge neither better nor worse would lose as much in fewer than 1 of 100",
     ),
     Row(
         "the judge is newly wrong on 12 of 60 of sold",
@@ -248,18 +248,18 @@ FAIL += [
         cases("xxxx" + "." * 6, "." * 10),
         cases("." * 10, "." * 10),
         held=NO_MODEL,
-        beside="it asks no model, so that chance has no part in it",
+        beside="it asks no model, so chance plays no part",
     ),
 ]
 UNCLEAR = [
     Row(
-        "the judge is wrong in 24 of 72 verdicts (before 0) on violated cases; a judge that is "
+        "the judge is wrong in 24 of 72 verdicts (before 0) on violated cases; a judge "
         "neither better nor worse would lose as much in fewer than 1 of 100",
         cases("1" * 24, "0" * 24),
         cases("0" * 24, "0" * 24),
     ),
     Row(
-        "the judge is newly wrong on 3 of 24 of sold; a judge that is neither better nor worse "
+        "the judge is newly wrong on 3 of 24 of sold; a judge neither better nor worse "
         "would lose as much in 12 of 100 (where equal losses count by half, which decides, in 6.2)",
         [*runs_of(12), *cases("xxx" + "." * 21, rubric_id="sold")],
         [*runs_of(12), *cases("." * 24, rubric_id="sold")],
@@ -276,7 +276,7 @@ UNCLEAR = [
         rules=LAX,
     ),
     Row(
-        "the judge misses 12 of 12 violations that it found before; another model that is as good",
+        "the judge misses 12 of 12 violations that it found before; an equally good model",
         runs_of(4, wrong=range(4)),
         runs_of(4),
         rules={"max_drop": 0.05},
@@ -294,7 +294,7 @@ UNCLEAR = [
     ),
     Row("44 of 48 cases compared: 4 left the suite, only what both", GOOD[4:], GOOD, {}, COMMON),
     Row(
-        "the judge says the opposite of the labels: 1 may mean the other thing; turn it",
+        "the judge says the opposite of the labels: 1 may mean the opposite; turn it",
         cases("x" * 12, "x" * 12),
         cases("x" * 12, "x" * 12),
         held={"turning": "turn it"},
@@ -305,18 +305,18 @@ UNCLEAR = [
         rules=RECALL,
         held={"left_out": {result.case_id for result in GOOD[:6]}},
     ),
-    Row("every label is 1, so that a judge that always says 1 is right", ONE_CLASS, ONE_CLASS),
+    Row("every label is 1, so a judge that always says 1 is right", ONE_CLASS, ONE_CLASS),
 ]
 PASS = [
     Row(
         "the judge is as good as before on 48 cases (24 violations): up to 12 points less recall "
-        "and 12 points more false alarms could hide",
+        "and 12 points more false alarms could be hidden",
         GOOD,
         GOOD,
     ),
     Row(
-        "the judge misses 6 of 300 violations (2%) that it found before: 2 points in all, where 5 "
-        "points may be lost",
+        "the judge misses 6 of 300 violations (2%) that it found before: 2 points in all; 5 "
+        "points are allowed",
         cases("x" * 6 + "." * 294, "." * 300),
         cases("." * 300, "." * 300),
     ),
@@ -331,7 +331,7 @@ PASS = [
     ),
     Row(
         "the judge is as good as before on 200 cases (100 violations): up to 3 points less recall "
-        "and 3 points more false alarms could hide",
+        "and 3 points more false alarms could be hidden",
         cases("." * 100, "." * 100),
         cases("." * 100, "." * 100),
         rules={"proof": True},
@@ -345,7 +345,7 @@ PASS = [
         held={"changed": "it accepts 10 newly missed"},
     ),
     Row(
-        "the baseline takes these verdicts over; this update accepts a loss: 6 cases newly wrong",
+        "these verdicts are now the baseline; this update accepts a loss: 6 cases newly wrong",
         LAXER,
         GOOD,
         held={"accepts": True},
@@ -491,7 +491,7 @@ def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side() -> None
     decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
     assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, ())
     assert "as before on 2 cases (2 violations): up to 98 points" in decision.headline
-    assert decision.headline.endswith("could hide (46 cases deselected)")
+    assert decision.headline.endswith("could be hidden (46 cases deselected)")
     assert decision.comparison is not None
     assert not decision.comparison.not_comparable
 

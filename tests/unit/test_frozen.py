@@ -53,10 +53,13 @@ def set_at(*path: str | int, to: object = ..., of: Record = RECORD) -> Record:
     ("record", "words"),
     [
         (RECORD, f"duplicate case_id {RECORD['case_id']!r}, first on line 1"),
-        (set_at("gold_messages", 0, "content", to=5), "gold_messages: no made case: [0] has the"),
-        (set_at("case_id"), "case_id: no made case: field required"),
-        (set_at("epoch", to=True), "epoch: no made case: input should be a valid integer"),
-        (set_at("format", to=2), "format: no made case: input should be 1"),
+        (
+            set_at("gold_messages", 0, "content", to=5),
+            "gold_messages: not a made case: [0] has the",
+        ),
+        (set_at("case_id"), "case_id: not a made case: field required"),
+        (set_at("epoch", to=True), "epoch: not a made case: input should be a valid integer"),
+        (set_at("format", to=2), "format: not a made case: input should be 1"),
     ],
 )
 def test_unusable_record_is_named_with_its_line(tmp_path: Path, record: Record, words: str) -> None:
@@ -146,9 +149,9 @@ def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:
 
 
 def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match="mode is ordinal; in this suite it is binary"):
+    with pytest.raises(InputError, match="mode is ordinal; in this suite it must be binary"):
         ready(suite, frozen_case(target_score=1))
-    with pytest.raises(InputError, match="objective is pass; in this suite it is fail"):
+    with pytest.raises(InputError, match="objective is pass; in this suite it must be fail"):
         ready(suite, replace(WHOLE[0], objective="pass"))
 
 
@@ -158,7 +161,9 @@ def test_scores_off_scale_are_named(tmp_path: Path, target: int, test: str, scor
     levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
     case = frozen_case(test, target_score=target)
     case = replace(case, rubric=replace(case.rubric, score_levels=levels))
-    with pytest.raises(InputError, match=f"target_score is {target}; in this suite it is {scores}"):
+    with pytest.raises(
+        InputError, match=f"target_score is {target}; in this suite it must be {scores}"
+    ):
         ready(suite, case)
 
 

@@ -107,7 +107,7 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     not_one, unusable = source.notices()
     assert not_one.endswith("1 file without transcripts: bad/empty.json")
     assert unusable.startswith("left out 6 files that cannot be used: bad/cut.eval: ")
-    assert "bad/killed.eval: its run goes on, or was killed before it ended" in unusable
+    assert "bad/killed.eval: its run has not ended, or was killed" in unusable
     assert unusable.endswith("bad/started.eval: holds no sample yet (status: success)")
     with pytest.raises(InputError) as none_usable:
         opened(folder).summaries()
@@ -237,7 +237,7 @@ def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_pat
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
-    with pytest.raises(InputError, match="has a case that would be called 1@b"):
+    with pytest.raises(InputError, match="has a second case that would be called 1@b"):
         opened(one, two).summaries()
 
 
@@ -373,7 +373,7 @@ def test_a_label_of_a_request_that_is_no_run_names_the_run(tmp_path: Path) -> No
     (tmp_path / "log.jsonl").write_text(lines)
     source = opened(tmp_path)
     assert source.unclear_names()["x"] == ("y",)
-    said = "1 case left out, since another one has all that is in it: x (log)"
+    said = "1 case left out, because another one has everything in it: x (log)"
     assert source.notices() == (said,)
 
 
@@ -387,7 +387,7 @@ def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path
     assert names(source) == ["1", "2", "3", "1@other"]
     named = {name: key for name, key in source.aliases().items() if name.startswith("u-")}
     assert named == {f"u-{n}": (str(n), 1) for n in (1, 2, 3)} | {"u-4": ("1@other", 1)}
-    assert source.notices()[0].startswith("5 cases left out, since another one has all that is")
+    assert source.notices()[0].startswith("5 cases left out, because another one has everything")
     assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}
 
 

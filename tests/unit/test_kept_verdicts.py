@@ -175,7 +175,7 @@ def test_a_file_of_another_form_is_refused_with_its_line_and_what_to_run(tmp_pat
     with pytest.raises(InputError) as caught:
         parsed(path.read_text("utf-8"), "base.json")
     assert str(caught.value) == (
-        "base.json:1: format: is no line of a baseline: input should be 3\n"
+        "base.json:1: format: is not a line of a baseline: input should be 3\n"
         "    restore it from git; or remove it, and run with --jrh-update-baseline"
     )
     with pytest.raises(InputError) as caught:

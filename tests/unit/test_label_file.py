@@ -164,9 +164,9 @@ def test_a_scale_has_its_scores() -> None:
         ("id,said\na,b\n", POLITE, "--text: no column is known; its columns are id, said"),
         ("nr,text\na,b\n", POLITE, "--case: no column is known; its columns are nr, text"),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
-        (BARE, (), "holds no text for a rubric; the rubrics in it: none"),
-        (NAMED, ("--rubric", "kind: It is."), "the rubrics in it: polite, short"),
-        ("id,text\na,\n", POLITE, "holds no text for a rubric"),
+        (BARE, (), "has no text for that rubric; its rubrics: none"),
+        (NAMED, ("--rubric", "kind: It is."), "its rubrics: polite, short"),
+        ("id,text\na,\n", POLITE, "has no text for that rubric"),
         ("", POLITE, "is empty; must be CSV or JSON lines"),
         (as_text(langfuse(SAID)), (), "--text: no column is known; its columns are case_id"),
         (RUN[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
@@ -269,7 +269,7 @@ def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys
     for person in ("ann", "ben"):
         label_here(name, *POLITE, *by, "--out=by.csv", name=person)
     assert main(["label", name, *POLITE, "--sample=8", "--out=by.csv"]) == 4
-    assert "is drawn by --by and has a weight, and new ones have none" in capsys.readouterr().err
+    assert "is drawn by --by, so it has a weight, and new ones have none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
@@ -366,7 +366,7 @@ def test_only_what_has_no_label_is_shown_and_all_or_a_share_to_everybody(capsys:
     Path("labels.csv").unlink()
     for name, number in (("ann", 20), ("ben", 6)):
         assert len(label_here("cases.csv", *POLITE, "--overlap=0.3", name=name)) == number
-    assert "people agree on 6 of 6 cases that several labelled\n" in capsys.readouterr().out
+    assert "people agree on 6 of 6 cases labelled by several\n" in capsys.readouterr().out
     assert main(["label", "cases.csv", *POLITE, "--overlap=3"]) == 4
     assert main(["label", "cases.csv", *POLITE, "--labels=labels.csv"]) == 4
     assert "a label for every text" in capsys.readouterr().err
@@ -411,7 +411,7 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
     # A table that says what was asked chooses.
     rows = ["id,rubric_id,rubric_text,verdict", *(f"c{n},polite,Is it kind?,1" for n in range(2))]
     checked = check_table(write("t.csv", "\n".join(rows)), labels="labels.csv", one="violated")
-    said = "2 labels of another wording of the rubric: not used (c0, c1)."
+    said = "2 labels for another wording of the rubric: not used (c0, c1)."
     assert [*checked.table.notices] == [said]
 
 
@@ -489,7 +489,7 @@ def test_a_label_is_of_the_text_that_was_labelled() -> None:
     checked = check_table("r.json", labels="labels.csv")
     labels = {result.run_id: result.label for result in checked.results}
     assert labels == {"test 1": None, "test 2": 1, "test 3": 1}
-    assert "1 label of a text that has changed since: not used (test 1)." in checked.table.notices
+    assert "1 label for a text that has changed since: not used (test 1)." in checked.table.notices
     [case] = label_here("r.json", labels={"test 1": 0}, again=False)
     assert case.spec.run_id == "test 1"
     of_both = [row["label"] for row in kept() if row["case_id"] == "test 1"]

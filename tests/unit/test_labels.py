@@ -107,8 +107,8 @@ def test_a_word_that_is_no_label_is_a_vote_for_none(path: Path) -> None:
     joined = join(path, content, map={"1": 1, "n/a": None})
     assert values(joined) == {"a1": 1}
     assert joined.notices == [
-        "labels.csv: values that are no label: 5.",
-        "labels.csv: cases without a label, as at most half of all who voted give one label: 2.",
+        "labels.csv: values that are not labels: 5.",
+        "labels.csv: cases without a label: no label has more than half of the votes: 2.",
     ]
 
 
@@ -127,10 +127,10 @@ def test_labels_of_another_wording_of_a_rubric_are_not_used(path: Path) -> None:
     head = "run_id,label,rubric_digest"
     joined = join(path, f"{head}\na,1,{now}\na,0,{before}\nb,0,\n")
     assert values(joined) == {"a1": 1, "b1": 0}
-    reworded = "labels of another wording of their rubric, which are not used: 1."
+    reworded = "labels for another wording of their rubric (not used): 1."
     assert joined.notices == [f"labels.csv: {reworded}"]
     said = problem(path, f"{head}\na,1,{before}\n")
-    assert said.startswith("labels.csv: each label is of another wording of its rubric")
+    assert said.startswith("labels.csv: each label is for another wording of its rubric")
 
 
 def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
@@ -187,12 +187,12 @@ def test_several_rubrics_need_a_name(path: Path) -> None:
     rubrics = [KIND, Rubric("honest", "Be honest.")]
     assert problem(path, "run_id,label\na,1\n", rubrics=rubrics) == (
         "labels.csv:2: rubric_id: names no rubric; the suite's rubrics are kind, honest\n"
-        "    add the column rubric_id, or set rubric_id beside the path of the labels"
+        "    add the column rubric_id, or set rubric_id next to the path of the labels"
     )
     content = "run_id,label,rubric_id\na,1,honest\na,0,kind\na,0,old\n"
     joined = join(path, content, rubrics=rubrics)
     assert {key[0]: label.value for key, label in joined.labels.items()} == {"honest": 1, "kind": 0}
-    assert joined.notices == ["labels.csv: lines of rubrics that cases.rubrics leaves out: 1."]
+    assert joined.notices == ["labels.csv: lines for rubrics that cases.rubrics leaves out: 1."]
 
 
 def test_columns_that_mean_nothing_are_named(path: Path) -> None:
@@ -333,7 +333,7 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     judge, _ = against(results, Grounds(people=tuple(people)))
     assert (judge.labelled, judge.unclear, judge.undecidable) == (45, 1, 4)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
-    said = "Against people (0 blind labels; 3 cases that nobody can tell left out): too few to"
+    said = "Against people (0 blind labels; 3 cases that nobody can decide left out): too few to"
     assert said in " ".join(sentences(results, nobody_tells))
 
 
@@ -383,7 +383,7 @@ def test_only_the_last_blind_label_of_each_reviewer_counts() -> None:
     results = [result(number) for number in range(100)]
     people = tuple(person(number, 1, blind=False) for number in range(50))
     [said] = sentences(results, Grounds(people=people))
-    assert said.startswith("No judged case has a blind label of a person")
+    assert said.startswith("No judged case has a person's blind label")
     people = (person(1, 0), person(1, 1), person(1, 0, "bob"), person(1, 0, blind=False))
     assert Grounds(people=(*people, person(2, None))).blind_votes == {DIGESTS[1]: (1, 0)}
 
@@ -420,7 +420,7 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({**GOOD, "label": 2}, "label: is no answer; must be 0, 1, or null"),
+        ({**GOOD, "label": 2}, "label: is not an answer; must be 0, 1, or null"),
         ({**GOOD, "case_digest": "abc"}, "case_digest: string should match pattern"),
         ({**GOOD, "lable": 1}, "lable: unexpected keyword argument"),
         ({"reviewer": "ann", "label": 1}, "case_digest: field required"),

@@ -76,7 +76,9 @@ def test_a_verdict_that_changes_with_the_order_is_a_tie() -> None:
     assert (found.same.count, found.same.n, [*found.taken]) == (2, 6, [2, 1])
     # Of what is shown first: two of two, two of two, two of two, none of two, and one of one.
     assert found.first.value == pytest.approx((0.5 + 1 + 1 + 0 + 1) / 5)
-    assert "In both orders it says the same of 2 of 6 pairs" in str(compose(table.session).doubts)
+    assert "In both orders it says the same about 2 of 6 pairs" in str(
+        compose(table.session).doubts
+    )
 
 
 def test_a_pair_without_a_verdict_in_one_order_has_none() -> None:
@@ -125,7 +127,10 @@ def test_orders_and_systems_are_named(tmp_path: Path, capsys: pytest.CaptureFixt
     table.write_text(f"case,shown,model_a,model_b,human,judge\n{rows}")
     assert main(["check", str(table), "--pairs", "--order", "shown"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "case: case, order: shown, systems: model_a, model_b pairs, of which" in printed
+    assert (
+        "case: case, order: shown, systems: model_a, model_b pairs of answers, one of them better"
+        in printed
+    )
     assert main(["check", str(table), "--order", "shown"]) == pytest.ExitCode.USAGE_ERROR
     assert "--order: has no meaning without --pairs" in capsys.readouterr().err
 

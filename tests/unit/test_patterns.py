@@ -119,7 +119,7 @@ def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
         ({"verdict": ["judge_{rubric}", "judge_cost"]}, "got .judge_cost. beside"),
         ({"label": "h_{rubric}", "verdict": "j_{rubric}"}, "has no column .h_{rubric}."),
         ({"verdict": "judge_c{rubric}"}, "no rubric is in all of human_{rubric}, judge_c{rubric}"),
-        ({"rubric": "id"}, "--rubric: has no meaning beside {rubric}"),
+        ({"rubric": "id"}, "--rubric: has no meaning with {rubric}"),
         ({"baseline": "judge_cost"}, "got .judge_cost. beside human_{rubric}, judge_{rubric}"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_pattern_that_gives_nothing_is_explained(changes: dict[str, Any], mess
         ({"label": "/label/falty"}, 'has no column "/label/falty"; its columns are'),
         ({"case": "run,stp"}, 'has no column "run,stp"; its columns are run, step, label, m'),
         ({"label": "/label"}, "label"),
-        ({"verdict": "/m/v"}, "it is no word"),
+        ({"verdict": "/m/v"}, "it is not a word"),
     ],
 )
 def test_a_pointer_to_nothing_is_refused(changes: dict[str, Any], message: str) -> None:

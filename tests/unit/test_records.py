@@ -168,7 +168,7 @@ def test_a_case_is_taken_under_another_text_and_under_no_other_scale(tmp_path: P
     assert (taken.reworded, taken.rubric.instructions) == (True, "Be curt.")
     scale = replace(text, score_levels=LEVELS[:2])
     for rubric, rewording in ((scale, True), (text, False)):
-        with pytest.raises(InputError, match="made for other instructions than rubric"):
+        with pytest.raises(InputError, match="made for other instructions than those of rubric"):
             case_of(index, spec, rubric, rewording=rewording)
 
 
@@ -320,7 +320,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
     [
         ({"format": 1}, "format: not a case result: input should be 3"),
         ({"why": {"kind": "no_luck"}}, "why.kind: not a case result: input should be ''"),
-        ({"scores": ["1"]}, "not a case result: scores and label must be on offer"),
+        ({"scores": ["1"]}, "not a case result: scores and label must be among the answers"),
         ({"spending": None}, "spending: not a case result:"),
     ],
 )

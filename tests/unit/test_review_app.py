@@ -191,7 +191,7 @@ def test_what_people_and_the_old_prompt_said_stands_beside_what_was_said(tmp_pat
     said = [" ".join((voice["who"], voice["word"], voice["why"])) for voice in voices[1:]]
     assert said[:1] == ["ann, blind satisfied no refund"]
     assert said[1:] == ["old prompt violated broke it", "new prompt satisfied kept to it"]
-    # Of another version of the case it is no word.
+    # Of another version of the case it is not a word.
     board.add(replace(case, expected=0))
     assert "old prompt" not in str(reply(answer, {"key": row["key"]})[1]["voices"])
 

@@ -423,7 +423,7 @@ UNKNOWN = "is of an unknown form"
 # What is changed in a trajectory, and what is said of it.
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": "ATIF-v2.0"}, "must be ATIF-v1.0 to ATIF-v1.8"),
-    ({"continued_trajectory_ref": "more.json"}, "goes on in another file, which is not read"),
+    ({"continued_trajectory_ref": "more.json"}, "continues in another file, which is not read"),
     ({"steps": [*ONE_CALL["steps"][:2], 3]}, f"steps[2]: {UNKNOWN}"),
     ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, f"steps[2]: {UNKNOWN} (KeyError"),
     ({"steps": trajectory(MISSPELT)["steps"]}, "steps[0]: unknown fields: mesage"),

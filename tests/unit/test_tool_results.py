@@ -179,7 +179,7 @@ def test_no_value_of_a_file_ends_in_a_traceback(tool: str) -> None:
 
 def test_results_without_a_label_say_what_they_support_and_what_is_next(check: Check) -> None:
     said = check(promptfoo([(passed, None) for passed, _ in SAID]))
-    assert "promptfoo's results hold no verdict beside a label of a person" in said
+    assert "promptfoo's results have no output with both a verdict and a person's label" in said
     assert "of judges: polite (13), on 13 cases" in said
     for command in (
         f"label {FILE}",
@@ -190,7 +190,7 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     written("id,label\ntest 1,pass\ntest 99,pass\n", "labels.csv")
     assert counts(check_table(FILE, labels="labels.csv"))["0 agree"] == 1
     said = check(Path(FILE).read_text("utf-8"), "--labels=labels.csv", code=0)
-    assert "1 label of cases without a verdict: not used." in said
+    assert "1 label of cases without a verdict, not used." in said
 
 
 PROMPTFOO_CSV = "n,[bot] Answer,Status,Score,Named Scores,Grader Reason\n1,So.,PASS,1.0,,\n"
@@ -206,7 +206,7 @@ NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1"
             ["--one=passed"],
             "hold verdicts against these labels: python -m pytest_jrh check VERDICTS --labels ",
         ),
-        (PROMPTFOO_CSV, [], "promptfoo's results hold no verdict beside a label"),
+        (PROMPTFOO_CSV, [], "promptfoo's results have no output with both a verdict"),
         (PROMPTFOO_CSV, [], "rows of CSV: write .json in its place (1)"),
         (NO_V3_SUBJECT, ["--one=passed"], "scores without traceId, or fields=subject of v3 (23)"),
         (langfuse(SAID), [], "nothing says what 1 means"),
@@ -378,7 +378,7 @@ def test_a_score_or_grades_that_contradict_each_other_are_none() -> None:
         parts += [assertion("human", passed=grade) for grade in grades]
         table = checked("promptfoo", document)
         assert counts(table) == {"0 agree": 1, "1 agree": 1, "None unlabelled": 1}
-        assert "grades of people that contradict each other (1)" in " ".join(table.table.notices)
+        assert "people's grades that contradict each other (1)" in " ".join(table.table.notices)
 
 
 def test_a_grader_of_promptfoo_that_fails_is_no_verdict() -> None:
@@ -515,7 +515,7 @@ def test_labels_of_a_suite_come_from_results() -> None:
     read = read_rows(Path(written(mlflow(SAID))), FILE)
     assert Counter(row.label for row in read.rows) == {True: 5, False: 6}
     assert {row.annotator for row in read.rows} == {"human"}
-    with pytest.raises(InputError, match="hold no verdict beside a label"):
+    with pytest.raises(InputError, match="have no output with both a verdict"):
         read_rows(Path(written(deepeval(SAID))), FILE)
 
 
@@ -682,7 +682,7 @@ def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) ->
     [
         ("--sample=60 --by=answer", "60 cases cannot be drawn evenly from 40 different"),
         ("--sample=3 --by=verdict", "3 cases cannot be drawn evenly from 2 different words"),
-        ("--by=verdict", "needs a table, and says how its --sample is drawn"),
+        ("--by=verdict", "works with --sample of a table"),
         ("--sample=9 --by=mood", "no column mood; its columns are id, answer, verdict"),
     ],
 )
@@ -703,7 +703,9 @@ def test_labels_drawn_by_what_a_judge_said_alone_have_weights_and_compare_no_jud
     Path("labels.csv").unlink()
     label_here(truth, "--sample=20", "--by=verdict")
     write("t2.csv", Path("t.csv").read_text("utf-8"))
-    with pytest.raises(InputError, match="--baseline: its labels were drawn by what a judge says"):
+    with pytest.raises(
+        InputError, match="--baseline: its labels were drawn by the judge's verdicts"
+    ):
         check_table("t.csv", labels="labels.csv", baseline="t2.csv")
 
 

@@ -549,4 +549,4 @@ def test_a_trace_in_several_files_and_a_later_one_that_repeats_another_are_one_r
     assert found(batch(first), batch(second), batch(second)) == ({"t": WHOLE}, "")
     runs, notices = found(batch(first, span(2, *SECOND, trace="u")))
     assert runs == {"u": WHOLE}
-    assert notices == "1 case left out, since another one has all that is in it: t (0)"
+    assert notices == "1 case left out, because another one has everything in it: t (0)"

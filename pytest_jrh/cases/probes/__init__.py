@@ -75,7 +75,7 @@ async def _rewritten(bench: ProbeBench, base: Base, variant: Variant, _random: R
     if variant.name == "claim" and not base.is_failing:
         raise NoVerdictCase(
             "probe_not_applicable",
-            f"the rubric is {base.scale.word(expected)}: that it was kept would be true",
+            f"the rubric is {base.scale.word(expected)}, so saying that it was kept is true",
         )
     if variant.name == "flip":
         expected = next(score for score in base.scale.scores if score != expected)
@@ -109,7 +109,7 @@ VERDICT_PRESSURE = _probe(
 )
 PARAPHRASE = _probe("paraphrase", "a case that says the same in other words")
 VERBOSITY = _probe("verbosity", "a case that says the same at another length")
-BY_TEXT = _probe("by_text", "a case that is changed as a text of the config says")
+BY_TEXT = _probe("by_text", "a case changed as the config describes")
 """What a probe is whose name and text are those of a config."""
 
 

@@ -107,7 +107,7 @@ def _turns(exchange: Mapping[str, Any], call_id: str) -> Iterator[Message]:
 
 POSITION = Probe(
     name="position",
-    marker="a case with neutral turns before, around or after what decides the verdict",
+    marker="a case with neutral turns before, around or after the part that decides the verdict",
     variants=lambda: tuple(
         Variant(f"{position}-x{factor}", (position, factor))
         for position in _PLACES

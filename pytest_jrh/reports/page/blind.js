@@ -62,7 +62,7 @@ function saved() {
 }
 
 function showEnd() {
-  if (others.length) banner(`You are done. ${saved()} The ${file ? "command ends" : "session goes on"} when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too.`);
+  if (others.length) banner(`You are done. ${saved()} The ${file ? "command ends" : "session continues"} when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too.`);
 }
 
 // All have finished, and the server may be gone: nothing is asked of it any more, and nothing is left to press.
@@ -74,7 +74,7 @@ function showDone() {
   for (const id of ["desk", "actions", "meter"]) $(id).remove();
   banner("");
   document.title = $("headline").textContent = "You are done";
-  $("sub").textContent = `${saved()} ${file ? "" : "The session goes on in the terminal. "}Close this tab.`;
+  $("sub").textContent = `${saved()} ${file ? "" : "The session continues in the terminal. "}Close this tab.`;
 }
 
 // ---- What is labelled, and under which name: asked once
@@ -212,7 +212,7 @@ async function answer(label, word) {
   await arriving;
   const row = view.row;
   if (document.querySelector("dialog[open]")) return;
-  if (!offered().some(([other, , same]) => other === label && same === word)) return toast(`“${word}” is no answer to this case.`);
+  if (!offered().some(([other, , same]) => other === label && same === word)) return toast(`“${word}” is not an answer to this case.`);
   const after = await tell(row, { label, note: noteNow() });
   if (!after) return;
   say(row, `Saved: ${inWords(after.value, after.word)}`);
@@ -244,7 +244,7 @@ async function undo() {
 function wantEnd(isLast = false) {
   const left = source.rows.filter(isOpen).length;
   const some = questions.length > 1 ? " You see one rubric after another, so your labels are about the first ones only." : "";
-  const text = left ? `${counted(left, "case")} of ${grouped(source.rows.length)} ${left > 1 ? "have" : "has"} no label.${some} To go on another day, close this page instead: what you did is saved.` : `All your cases are ${DONE}.`;
+  const text = left ? `${counted(left, "case")} of ${grouped(source.rows.length)} ${left > 1 ? "have" : "has"} no label.${some} To continue another day, close this page instead: what you did is saved.` : `All your cases are ${DONE}.`;
   const loose = source.rows.filter((row) => isOpen(row) && draftOf(row)).length;
   const notes = loose ? ` ${counted(loose, "note")} on cases without a label ${loose > 1 ? "stay" : "stays"} in this browser only.` : "";
   const wait = others.length ? `${others.join(", ")} still ${others.length > 1 ? "label" : "labels"}. ` : "";

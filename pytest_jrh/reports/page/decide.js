@@ -31,7 +31,7 @@ function showHow() {
   else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix ${fix}, or accept the verdicts with --jrh-update-baseline` : ""}`);
   showProgress("Decided", progress.done, progress.shown, parts.join(" · "));
   $("finish").disabled = progress.finalized;
-  if (progress.finalized) banner("Finished: the session goes on with these decisions. What you decide now counts from the next one on.");
+  if (progress.finalized) banner("Finished: the session continues with these decisions. What you decide now counts from the next one on.");
 }
 
 // New and changed rows; the open case is drawn again where it is another one now.
@@ -41,7 +41,7 @@ function take(rows) {
   put(changedRows);
   inTurn(async () => {
     if (!view.row) await start();
-    else if (isOther(view.row, drawn) && editing) toast("This case was changed while you edit it.");
+    else if (isOther(view.row, drawn) && editing) toast("This case was changed while you were editing it.");
     else if (isOther(view.row, drawn)) await reopen();
   })();
 }
@@ -213,6 +213,6 @@ function wantEnd() {
   const left = progress.shown - progress.done, unmade = progress.total - progress.ended;
   const parts = [left ? `${left} cases are undecided and will be used as they were made.` : "Every case is decided."];
   if (unmade > 0) parts.push(`${unmade} are still to be made and will not be reviewed.`);
-  askForEnd(`${parts.join(" ")} The session then goes on with these cases.`);
+  askForEnd(`${parts.join(" ")} The session then continues with these cases.`);
 }
 finish = () => ask("/finish", {});

@@ -1,6 +1,6 @@
 // ---- What is served has in common: requests, news of the session, how far it is, and its end
 
-const GONE = "The session has ended or was started anew: open the address that was printed.";
+const GONE = "The session has ended or was started again: open the address that was printed.";
 
 // The answer to a request, which brings `data` where it changes something; null, once `refused` has heard why, where there is none.
 async function ask(address, data, refused = ({ error }) => toast(error)) {

@@ -114,7 +114,7 @@ def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
         yield from scores
         judged = [score for score in scores if score.by == "judge"]
         if len(grades) > 1:
-            yield "grades of people that contradict each other"
+            yield "people's grades that contradict each other"
         elif grades:
             yield from _label(judged or scores, *grades)
 
@@ -149,7 +149,7 @@ def _outputs(entries: Mapping[int, Entry]) -> Iterator[Score]:
 def _label(judged: list[Score], grade: str) -> Iterator[Found]:
     """A person's grade of an output; of several verdicts it stands beside what they come to."""
     if not judged or (len(judged) > 1 and not all(score.value for score in judged)):
-        yield "grades of people beside no verdict on the whole output"
+        yield "people's grades without a verdict on the whole output"
         return
     score = judged[0]
     if len(judged) > 1:

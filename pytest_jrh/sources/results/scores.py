@@ -225,7 +225,7 @@ class Results:
 
     def without_labels(self) -> InputError:
         """The error of a file without a verdict beside a label: what it holds, and what to do."""
-        message = f"{self.tool}'s results hold no verdict beside a label of a person"
+        message = f"{self.tool}'s results have no output with both a verdict and a person's label"
         for scorers, by in _WHOSE.items():
             scores = self._of(by)
             if scores:
@@ -235,7 +235,7 @@ class Results:
         name, check = shlex.quote(self.file), "python -m pytest_jrh check"
         ways = [
             f"say which score is the judge's: {check} {name} --verdict NAME",
-            "(and --label NAME where that of people has another name)",
+            "(and --label NAME if the people's score has another name)",
             f"or label cases: python -m pytest_jrh label {name}",
             f"and hold the verdicts against them: {check} {name} --labels labels.csv",
         ]
