@@ -452,7 +452,16 @@ class TableResults(Sequence[CaseResult]):
         self.rows_before: dict[str, int] = {}
         self.nodes: dict[str, str] = {}
         self.gone = dict(self._gone())
-        self.verdicts = Verdicts.of_rows(self._columns())
+        same = {
+            **NOT_COMPARED,
+            "suite": self.name,
+            "test": LABELS.name,
+            "variant": "",
+            "scale": table.values.scale,
+            "base": (),
+            "base_case": "",
+        }
+        self.verdicts = Verdicts.of_rows(self._columns(), same)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -565,15 +574,6 @@ class TableResults(Sequence[CaseResult]):
     def _columns(self) -> Iterator[Json]:
         """The columns of each row, for which no result is made."""
         scale, table = self.table.values.scale, self.table.table
-        same = {
-            **NOT_COMPARED,
-            "suite": self.name,
-            "test": LABELS.name,
-            "variant": "",
-            "scale": scale,
-            "base": (),
-            "base_case": "",
-        }
         texts = []
         for name in columns_named(table, TEXTS):
             # What is shown of others may be written anew with each verdict.
@@ -612,7 +612,6 @@ class TableResults(Sequence[CaseResult]):
                 apart = why_apart(outcome, has_line=line is not None, is_same=is_same)
                 compared = {"apart": apart, "before": line.scores if line and not apart else None}
             yield {
-                **same,
                 **compared,
                 "ids": its_id,
                 "judge": judge if self.has_judges else "",

@@ -110,7 +110,9 @@ class Table:
         """The values of a column as texts; empty ones where there is no such column."""
         if column not in self.columns:
             return [""] * len(self.lines)
-        return [as_text(value) for value in self.columns[column]]
+        # A table has many cells, nearly all of them texts.
+        cells = self.columns[column]
+        return [cell.strip() if type(cell) is str else as_text(cell) for cell in cells]
 
     def cells(self, *columns: str) -> Iterator[tuple[str, ...]]:
         """The texts of some columns, row by row."""

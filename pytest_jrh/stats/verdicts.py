@@ -28,6 +28,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -140,8 +141,12 @@ class Verdicts:
     systems: Coded[tuple[str, ...]]
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Verdicts:
-        """The table of rows, each with the value of every column but the row's number."""
+    def of_rows(
+        cls, rows: Iterable[Mapping[str, Any]], same: Mapping[str, Any] = NOT_COMPARED
+    ) -> Verdicts:
+        """The table of rows, each with the value of every column but the row's number, and but
+        those that are the `same` in all.
+        """
         names: dict[str, dict[Any, int]] = {column.name: {} for column in fields(cls)}
         codes: dict[str, array[int]] = {name: array("i") for name in names}
         # Coded as they come, since of most columns the values of all rows would be far larger.
@@ -153,6 +158,9 @@ class Verdicts:
         for name, known in names.items():
             smallest = np.min_scalar_type(len(known))
             columns[name] = Coded([*known], np.array(codes[name], smallest))
+        for name, value in same.items():
+            if not codes[name]:
+                columns[name] = Coded([value], np.zeros(len(codes["ids"]), np.uint8))
         columns["ids"] = np.array(columns["ids"].values, object)
         columns["cluster"] = numbered(columns["cluster"])
         columns["row"] = np.arange(len(columns["ids"]), dtype=np.int32)
@@ -201,8 +209,9 @@ class Verdicts:
         """The numbers of the rows with the same values in these columns."""
         kinds = self.kinds(*columns)
         in_order = np.argsort(kinds.codes, kind="stable")
-        ends = np.cumsum(np.bincount(kinds.codes))[:-1]
-        return dict(zip(kinds.names, np.split(in_order, ends), strict=False))
+        ends = [0, *np.cumsum(np.bincount(kinds.codes)).tolist()]
+        groups = zip(kinds.names, pairwise(ends), strict=True)
+        return {name: in_order[start:end] for name, (start, end) in groups}
 
     @property
     def derived(self) -> Bools:
@@ -281,7 +290,6 @@ def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[di
     for result in results:
         spec = result.spec
         yield {
-            **NOT_COMPARED,
             "ids": result.case_id,
             "suite": result.suite,
             "judge": result.judge,
