@@ -22,7 +22,7 @@ from examples.scripted_model.script import Request
 from pytest_jrh import JudgedCase
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, Base, Derived, ProbeBench, ProbeSettings
-from pytest_jrh.config.probes import drawn
+from pytest_jrh.config.suite import drawn
 from pytest_jrh.core.calls import EDITOR, Completion, ResponseT, StageModel
 from pytest_jrh.core.cases import CaseSpec, Message, NoVerdictCase, Rubric
 from pytest_jrh.core.transcript import message_text, with_part_ids

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.probes.swap import SWAP
-from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
-from pytest_jrh.config.probes import resolve_probes
+from pytest_jrh.cases.tests import BASES, BY_KEY, KINDS, LABELS, PERTURBATION
 from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert, question
 from pytest_jrh.config.rubrics import suite_rubrics
-from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, misfits
-from pytest_jrh.config.suite import LOG, Places, Suite, SuiteTest
+from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, ProbeSection, misfits
+from pytest_jrh.config.suite import LOG, Places, Suite, SuiteTest, chosen
 from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, PromptsOf, StageModel
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
@@ -148,7 +148,7 @@ def load_suite(
         orders,
     )
     of_rubrics += problems_of_rubrics
-    probes = resolve_probes(config, mode, converted)
+    probes = _probes(config, mode, converted)
     for rubric in rubrics:
         for name in {*rubric.skips}.difference(PROBES, config.cases.probes):
             message = received(name, f"a probe ({listed([*PROBES, *config.cases.probes])})")
@@ -201,6 +201,75 @@ def load_suite(
     if problems:
         raise InputError(problems)
     return suite
+
+
+def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, ProbeSettings]:
+    """Return the settings of the probes that run; one without possible cases is refused."""
+    all_settings = {}
+    kinds, texts = config.tests, config.cases.probes
+    for index, name in enumerate(dict.fromkeys(kinds)):
+        if name in texts and (name in KINDS or name in BY_KEY):
+            message = f"got {shown(name)}, which is the name of another test"
+            converted.mistakes.add(("cases", "probes", name), message, "choose another name")
+            continue
+        if not KINDS[name].derived:
+            continue
+        probe = PROBES[name]
+        key: KeyPath = (*KINDS_KEY, index)
+        place: KeyPath = ("probes", name)
+        section = texts.get(name) or config.probes.get(name, ProbeSection.model_construct())
+        if name in texts:
+            key = place = ("cases", "probes", name)
+        changeable = []
+        for test in BASES:
+            can_violate = KINDS[test].objective(config.rand.objective) == "fail"
+            if probe.changes == "edited":
+                can_violate = can_violate and KINDS[test].is_made
+            if can_violate or probe.changes == "all":
+                changeable.append(test)
+        bases = [test for test in kinds if test in changeable]
+        if not bases:
+            message = f"{name} changes the cases of {_CHANGES[probe.changes]}, but there is none"
+            hint = f"add {' or '.join(map(converted.kind, changeable))}"
+            converted.mistakes.add(key, message, hint)
+        elif mode != "binary" and (probe.binary_only or section.variants == ("flip",)):
+            where = "on a scale" if mode == "ordinal" else "of classes"
+            message = f"{name} is for binary suites: {where} it would have no case"
+            converted.mistakes.add(key, message, f"remove {name}")
+        for number, test in enumerate(section.of):
+            if test not in bases and bases:
+                names_of_bases = listed(map(converted.kind, bases))
+                test_name = converted.kind(test)
+                message = (
+                    f"got {shown(test_name)}; the tests that {name} can change are {names_of_bases}"
+                )
+                hint = f"add {test_name} to {converted.name(KINDS_KEY)}"
+                converted.mistakes.add((*place, "of", number), message, hint)
+        names: dict[str, None] = {}
+        for variant in probe.variants():
+            names |= dict.fromkeys((variant.name, *variant.axes))
+        parts = () if section.variants == ("all",) else section.variants
+        for number, part in enumerate(parts):
+            if part not in names:
+                message = f"got {shown(part)}; the variants of {name} are {listed(names, 40)}"
+                close = nearest_hint(part, names, "name")
+                converted.mistakes.add((*place, "variants", number), message, close)
+        per_case = len(chosen(probe, parts))
+        all_settings[name] = ProbeSettings(
+            of=section.of or tuple(bases),
+            names=parts,
+            max_cases=section.max_cases,
+            instruction=texts[name].instruction if name in texts else "",
+            per_case=per_case if section.variants else min(per_case, probe.per_case),
+        )
+    return all_settings
+
+
+_CHANGES = {
+    "all": "other tests",
+    "failing": "tests whose rubrics are violated",
+    "edited": "tests with edits that violate a rubric",
+}
 
 
 def _stages(config: Config, places: Places) -> dict[str, StageModel]:

@@ -16,8 +16,7 @@ from pytest_jrh.cases.acts import Tool
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
-from pytest_jrh.config.probes import expand, with_probes
-from pytest_jrh.config.suite import Places, Suite, SuiteTest
+from pytest_jrh.config.suite import Places, Suite, SuiteTest, expand, with_probes
 from pytest_jrh.core import frozen, grouped_by
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import (

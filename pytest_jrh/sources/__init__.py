@@ -258,7 +258,7 @@ def load_inspect_eval_runs(
     """
     # It reads configs, whose shape is made once all kinds of judges and probes are known.
     from pytest_jrh.config.preprocessors import preprocessor_named as named
-    from pytest_jrh.config.probes import sample
+    from pytest_jrh.config.suite import sample
 
     steps = [named(step) if isinstance(step, str) else step for step in transcript_preprocessors]
     with EvalLog(path) as log:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.config.probes import drawn_rows
+from pytest_jrh.config.suite import drawn_rows
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.text import InputError
 from pytest_jrh.engine.suite import make_ready

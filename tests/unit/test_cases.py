@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_jrh.config import probes as cases
+from pytest_jrh.config import suite as cases
 from pytest_jrh.core import ids
 from pytest_jrh.core.cases import CaseSpec, RunSummary
 from pytest_jrh.recording.cassettes import cassettes_in

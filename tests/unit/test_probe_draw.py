@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes.probe import MOST_BASES, ProbeSettings, Variant
-from pytest_jrh.config import probes as cases
-from pytest_jrh.config.probes import drawn
-from pytest_jrh.config.suite import Suite
+from pytest_jrh.config import suite as cases
+from pytest_jrh.config.suite import Suite, drawn
 from pytest_jrh.core import ids
 from pytest_jrh.core.cases import CaseSpec, RunSummary
 from pytest_jrh.recording.cassettes import cassettes_in

@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes.probe import ProbeSettings
-from pytest_jrh.config.probes import expand
 from pytest_jrh.config.schema import LabelSection
-from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.config.suite import Suite, SuiteTest, expand
 from pytest_jrh.core.cases import CaseSpec, Label, RunSummary
 from pytest_jrh.core.results import CaseResult, Verdict, scores_text
 from pytest_jrh.core.scales import BINARY, most_frequent, numbered
