@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
+from pytest_jrh.core import counted
 from pytest_jrh.core.cases import CaseSpec, Outcome
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, Scale, classed, most_frequent, numbered
-from pytest_jrh.core.text import counted
 from pytest_jrh.stats.changes import Asked, Question, SetChange, is_better, set_changes
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 from pytest_jrh.store.ledger import case_result

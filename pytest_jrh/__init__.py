@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from pytest_jrh.cli.checking import CheckedTable, check_table
     from pytest_jrh.config.rubrics import load_rubrics
+    from pytest_jrh.core import InputError, JrhError
     from pytest_jrh.core.calls import Completion, StageModel
     from pytest_jrh.core.cases import (
         AgentRun,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     )
     from pytest_jrh.core.results import CaseResult, Verdict
     from pytest_jrh.core.scales import ScoreLevel
-    from pytest_jrh.core.text import InputError, JrhError
     from pytest_jrh.engine.library import (
         ConversationPerturber,
         Pipeline,
@@ -52,11 +52,11 @@ _HOMES = {
     "make_llm_planner make_llm_verifier",
     "cli.checking": "CheckedTable check_table",
     "config.rubrics": "load_rubrics",
+    "core": "InputError JrhError",
     "core.calls": "Completion StageModel",
     "core.cases": "AgentRun Case NoVerdictCase PerturbationOutcome Rubric Unscored",
     "core.results": "CaseResult Verdict",
     "core.scales": "ScoreLevel",
-    "core.text": "InputError JrhError",
     "engine.library": "ConversationPerturber Pipeline generate_agent_perturbations judge_cases "
     "load_cases",
     "judges.judge": "JudgedCase",

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from pytest_jrh import __version__
 from pytest_jrh.cli.check import declare_check, declare_meanings, scale
 from pytest_jrh.config.options import OPTIONS
-from pytest_jrh.core.text import (
+from pytest_jrh.core import (
     InputError,
     escape_commands,
     nearest_hint,

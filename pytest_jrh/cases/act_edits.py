@@ -34,7 +34,7 @@ from pytest_jrh.cases.acts import (
 )
 from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.cases.probes.probe import all_ids, with_ids
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, one_line, shortened
 from pytest_jrh.core.calls import MOST_FOLLOWING_EDITS, Completion, ResponseT
 from pytest_jrh.core.cases import (
     Edit,
@@ -48,7 +48,6 @@ from pytest_jrh.core.cases import (
     Transcript,
 )
 from pytest_jrh.core.documents import Json, no_constant
-from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import (
     assistant_indices,
     indented,

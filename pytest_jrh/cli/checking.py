@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
+from pytest_jrh.core import InputError, same_lines
 from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
 from pytest_jrh.core.documents import Fields, Json, as_word, listed, shown
 from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
@@ -20,7 +21,6 @@ from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.scales import BINARY, PLACES, numbered, paired
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import InputError, same_lines
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.answers import orders_of, placed, systems_of

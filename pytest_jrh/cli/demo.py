@@ -11,8 +11,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest_jrh
+from pytest_jrh.core import InputError
 from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.text import InputError
 
 EXAMPLE = "examples/answers"
 FILES = (

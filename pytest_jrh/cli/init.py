@@ -25,7 +25,16 @@ from pydantic import ValidationError
 
 from pytest_jrh.cli.check import meanings
 from pytest_jrh.config.rubrics import load_rubrics
-from pytest_jrh.core import frozen
+from pytest_jrh.core import (
+    InputError,
+    Problem,
+    collecting,
+    counted,
+    first_problems,
+    frozen,
+    nearest_hint,
+    visible,
+)
 from pytest_jrh.core.calls import JUDGE, known_name
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
@@ -46,15 +55,6 @@ from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.scales import BARE, BINARY, Mode, numbered, paired
 from pytest_jrh.core.sections import InputFormat, JudgeStage
 from pytest_jrh.core.templates import render_text
-from pytest_jrh.core.text import (
-    InputError,
-    Problem,
-    collecting,
-    counted,
-    first_problems,
-    nearest_hint,
-    visible,
-)
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows

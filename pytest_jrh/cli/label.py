@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.config.rubrics import load_rubrics
-from pytest_jrh.core import grouped
+from pytest_jrh.core import InputError, counted, grouped, visible
 from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.cases import (
     SETTLED,
@@ -27,7 +27,6 @@ from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.scales import BARE, paired
 from pytest_jrh.core.sections import BlindSection
-from pytest_jrh.core.text import InputError, counted, visible
 from pytest_jrh.core.transcript import paired as as_pair
 from pytest_jrh.people.board import LabelBoard, drawn_evenly
 from pytest_jrh.people.labels import Disputes, LabelTable, label_word, read_rows

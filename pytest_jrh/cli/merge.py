@@ -14,12 +14,12 @@ from pathlib import Path
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 from pytest_jrh.config.suite import Commands, Suite, argument
+from pytest_jrh.core import MOST_PROBLEMS, InputError, Problem, collecting
 from pytest_jrh.core.cases import JUDGED, CaseSpec, NoVerdictCase, Unscored
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generation_id
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import MOST_PROBLEMS, InputError, Problem, collecting
 from pytest_jrh.engine.provenance import origin_lines, suite_run
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.judges.python import imported

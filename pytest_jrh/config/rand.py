@@ -23,6 +23,7 @@ from pytest_jrh.cases import probes, tests
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.probe import Variant, shipped
 from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
+from pytest_jrh.core import InputError, nearest_hint
 from pytest_jrh.core.documents import (
     Document,
     Json,
@@ -37,7 +38,6 @@ from pytest_jrh.core.documents import (
     received,
 )
 from pytest_jrh.core.sections import ROW_NUMBER, ConfigSection, Count, Flag, Runs, Takes
-from pytest_jrh.core.text import InputError, nearest_hint
 
 
 def key_path(name: str) -> KeyPath:

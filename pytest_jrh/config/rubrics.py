@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.core import InputError, Problem, nearest_hint
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
     CANNOT_TELL,
@@ -32,7 +33,6 @@ from pytest_jrh.core.scales import (
     scale_of,
     spelled,
 )
-from pytest_jrh.core.text import InputError, Problem, nearest_hint
 
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."

@@ -21,6 +21,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.config.rand import RandTest, RandTestName
+from pytest_jrh.core import nearest_hint
 from pytest_jrh.core.calls import EDITOR, MAKING, PromptsOf, RecordMode, StageSpec
 from pytest_jrh.core.cases import DEFAULT_SEED, LabelledBy
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
@@ -47,7 +48,6 @@ from pytest_jrh.core.sections import (
     nested,
     takes,
 )
-from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import with_own_keys
 
 SCALE = f"binary, ordinal, or the lowest and the highest of 2 to {LONGEST_SCALE} scores, as [1, 5]"

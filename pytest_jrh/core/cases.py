@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SkipValidation
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import JrhError, frozen
 from pytest_jrh.core.scales import (
     NOT_APPLICABLE,
     Objective,
@@ -28,7 +28,6 @@ from pytest_jrh.core.scales import (
     scale_of,
     with_not_applicable,
 )
-from pytest_jrh.core.text import JrhError
 
 SkipKind = Literal[
     "no_messages",

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 import yaml
 from pydantic import ValidationError
 
+from pytest_jrh.core import ANSI, InputError, Problem, nearest_hint
 from pytest_jrh.core.files import LONGEST_HEAD, lines_of
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.core.text import ANSI, InputError, Problem, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 CANNOT_TELL = "cannot tell"

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 
 
 @contextlib.contextmanager

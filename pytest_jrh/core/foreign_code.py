@@ -18,7 +18,7 @@ from functools import cache, partial
 from typing import Any, NoReturn
 from unittest.mock import patch
 
-from pytest_jrh.core.text import holding
+from pytest_jrh.core import holding
 
 _PRINTED: ContextVar[Printed | None] = ContextVar("pytest_jrh_printed", default=None)
 

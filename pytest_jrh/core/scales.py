@@ -14,8 +14,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from pytest_jrh.core import frozen
-from pytest_jrh.core.text import counted, one_line, out_of, share, shortened
+from pytest_jrh.core import counted, frozen, one_line, out_of, share, shortened
 
 Mode = Literal["binary", "ordinal", "classes"]
 Objective = Literal["fail", "pass"]

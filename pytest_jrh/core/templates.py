@@ -15,9 +15,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import InputError, Problem, frozen, nearest_hint
 from pytest_jrh.core.calls import known_name
-from pytest_jrh.core.text import InputError, Problem, nearest_hint
 from pytest_jrh.core.transcript import neutralize
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from pytest_jrh.core import capital
 from pytest_jrh.core.cases import Message, Messages, Transcript
 from pytest_jrh.core.redact import with_texts
-from pytest_jrh.core.text import capital
 
 _Value = TypeVar("_Value")
 _Block = Mapping[str, Any]

@@ -19,7 +19,7 @@ from pytest_jrh.cases.probes.probe import Derived, ProbeBench
 from pytest_jrh.cases.probes.swap import made_pair
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core import frozen
+from pytest_jrh.core import SessionEnd, error_places, error_text, frozen
 from pytest_jrh.core.calls import JUDGE, Complete, RecordMode, Spending, StageModel
 from pytest_jrh.core.cases import (
     UNSCORED,
@@ -36,7 +36,6 @@ from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
 from pytest_jrh.core.scales import BINARY, coded
-from pytest_jrh.core.text import SessionEnd, error_places, error_text
 from pytest_jrh.core.transcript import is_pair, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline
 from pytest_jrh.engine.suite import ReadySuite

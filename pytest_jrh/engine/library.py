@@ -22,7 +22,7 @@ from pytest_jrh.cases.pipeline import (
     make_llm_verifier,
 )
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core import frozen
+from pytest_jrh.core import InputError, Problem, collecting, error_text, frozen
 from pytest_jrh.core.calls import (
     EDITOR,
     MAKING,
@@ -48,7 +48,6 @@ from pytest_jrh.core.cases import (
 from pytest_jrh.core.results import CaseResult, Verdict
 from pytest_jrh.core.scales import BINARY, Mode, Objective
 from pytest_jrh.core.templates import Template
-from pytest_jrh.core.text import InputError, Problem, collecting, error_text
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scoring, code_answer, code_digest, no_verdict

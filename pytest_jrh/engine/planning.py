@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.core import frozen
+from pytest_jrh.core import InputError, all_wrapped, counted, frozen
 from pytest_jrh.core.calls import (
     EDITOR,
     JUDGE,
@@ -27,7 +27,6 @@ from pytest_jrh.core.calls import (
     StageModel,
 )
 from pytest_jrh.core.cases import CaseSpec, NoVerdictCase, Unscored
-from pytest_jrh.core.text import InputError, all_wrapped, counted
 from pytest_jrh.core.transcript import media_in, render_transcript
 from pytest_jrh.engine.case import Attempt, Calls
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite

@@ -17,7 +17,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Places, Suite, SuiteTest, expand, with_probes
-from pytest_jrh.core import frozen, grouped_by
+from pytest_jrh.core import InputError, Problem, collecting, counted, frozen, grouped_by
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import (
     AgentRun,
@@ -39,7 +39,6 @@ from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
 from pytest_jrh.core.scales import coded
-from pytest_jrh.core.text import InputError, Problem, collecting, counted
 from pytest_jrh.core.transcript import CONTEXT_ID, answer_parts, assistant_indices
 from pytest_jrh.engine.library import Pipeline, build_pipeline
 from pytest_jrh.judges import JUDGES

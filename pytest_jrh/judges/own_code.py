@@ -24,7 +24,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import (
+    InputError,
+    causes_of,
+    error_places,
+    error_text,
+    frozen,
+    is_ours_or_installed,
+    shortened,
+)
 from pytest_jrh.core.calls import JUDGE
 from pytest_jrh.core.cases import Case, Unscored, UnscoredKind
 from pytest_jrh.core.files import text_digest
@@ -32,14 +40,6 @@ from pytest_jrh.core.redact import names_a_credential
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.sections import ConfigSection, Flag, Text
-from pytest_jrh.core.text import (
-    InputError,
-    causes_of,
-    error_places,
-    error_text,
-    is_ours_or_installed,
-    shortened,
-)
 from pytest_jrh.judges.judge import (
     CodeAnswer,
     Function,

@@ -20,7 +20,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
-from pytest_jrh.core import frozen, grouped
+from pytest_jrh.core import (
+    MOST_PROBLEMS,
+    InputError,
+    Problem,
+    as_known,
+    collecting,
+    counted,
+    first_problems,
+    frozen,
+    grouped,
+    nearest_hint,
+    same_lines,
+    spreadsheet_hint,
+)
 from pytest_jrh.core.cases import (
     SETTLED,
     Answer,
@@ -52,18 +65,6 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
-from pytest_jrh.core.text import (
-    MOST_PROBLEMS,
-    InputError,
-    Problem,
-    as_known,
-    collecting,
-    counted,
-    first_problems,
-    nearest_hint,
-    same_lines,
-    spreadsheet_hint,
-)
 from pytest_jrh.sources.answers import place_named
 from pytest_jrh.sources.columns import Table, columns_named
 from pytest_jrh.sources.source import Aliases, Source, as_pointer, at, several_values, top_field

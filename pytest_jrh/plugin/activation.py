@@ -24,16 +24,16 @@ from _pytest.warnings import catch_warnings_for_item
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
-from pytest_jrh.core.files import absolute, relative_path
-from pytest_jrh.core.foreign_code import printing_kept
-from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.text import (
+from pytest_jrh.core import (
     InputError,
     Problem,
     collecting,
     counted,
     replace_what_cannot_be_shown,
 )
+from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.foreign_code import printing_kept
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.planning import plan_lines
 from pytest_jrh.plugin.collect import CaseItem, DecisionItem, SuiteFile, mistake_text
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE

@@ -20,11 +20,11 @@ from _pytest._code.code import (
 )
 
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core import InputError, JrhError, log_line, shortened
 from pytest_jrh.core.cases import UNCOMPARED, UNSCORED, CaseSpec
 from pytest_jrh.core.ids import case_name, node_part
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import InputError, JrhError, log_line, shortened
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.reports.case_facts import FailureText, no_verdict_text

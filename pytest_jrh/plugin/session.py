@@ -20,12 +20,12 @@ import pytest
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands, Suite
+from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import Complete, StageModel
 from pytest_jrh.core.cases import UNSCORED, Case, CaseSpec
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, JudgeLine
-from pytest_jrh.core.text import InputError
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.provenance import judge_lines
 from pytest_jrh.engine.runner import Engine

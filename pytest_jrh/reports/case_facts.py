@@ -11,7 +11,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_jrh.cases.probes import changed_again
-from pytest_jrh.core import frozen, grouped
+from pytest_jrh.core import (
+    both_ends,
+    capital,
+    counted,
+    cut_in_the_middle,
+    escape_commands,
+    frozen,
+    grouped,
+    one_line,
+    shortened,
+    visible,
+    wrapped,
+)
 from pytest_jrh.core.calls import STAGES, VERIFIER
 from pytest_jrh.core.cases import SKIPS, UNSCORED, Case, Edit, Message, Why, majority
 from pytest_jrh.core.diffs import Piece, decisive_turns, differences, near_changes
@@ -20,17 +32,6 @@ from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.core.text import (
-    both_ends,
-    capital,
-    counted,
-    cut_in_the_middle,
-    escape_commands,
-    one_line,
-    shortened,
-    visible,
-    wrapped,
-)
 from pytest_jrh.core.transcript import (
     is_pair,
     message_text,

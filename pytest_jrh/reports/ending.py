@@ -18,12 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import NO_PAGE
-from pytest_jrh.core import frozen, grouped
+from pytest_jrh.core import (
+    InputError,
+    Styled,
+    all_wrapped,
+    counted,
+    escape_commands,
+    frozen,
+    grouped,
+)
 from pytest_jrh.core.cases import MADE
 from pytest_jrh.core.files import absolute, encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, generation_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import InputError, Styled, all_wrapped, counted, escape_commands
 from pytest_jrh.people import wrongly_labelled
 from pytest_jrh.reports.for_programs import JsonReport, JunitReport
 from pytest_jrh.reports.markdown import MarkdownReport

@@ -14,9 +14,9 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
+from pytest_jrh.core import log_line
 from pytest_jrh.core.documents import Json
 from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
-from pytest_jrh.core.text import log_line
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.topics import shown_counts

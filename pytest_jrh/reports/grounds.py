@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pytest_jrh.core import grouped_by
+from pytest_jrh.core import counted, grouped_by, one_line
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.people import (
     Grounds,
     SharedModel,

@@ -11,10 +11,10 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from pytest_jrh.core import ELLIPSIS, counted, cut_in_the_middle, one_line, shortened, visible
 from pytest_jrh.core.diffs import Piece, differences, near_changes
 from pytest_jrh.core.files import encoded
 from pytest_jrh.core.ids import made_case_id
-from pytest_jrh.core.text import ELLIPSIS, counted, cut_in_the_middle, one_line, shortened, visible
 from pytest_jrh.core.transcript import text_to_compare, titled_parts
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,

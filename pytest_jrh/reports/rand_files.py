@@ -21,6 +21,7 @@ from pydantic_core import to_json
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import InputError, counted, visible
 from pytest_jrh.core.calls import EDITOR
 from pytest_jrh.core.cases import Case, Message, Rubric
 from pytest_jrh.core.documents import Fields, Json
@@ -34,7 +35,6 @@ from pytest_jrh.core.ids import (
 )
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.core.text import InputError, counted, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import no_verdict_text
 from pytest_jrh.reports.for_programs import data_of, decision_data, section_data

@@ -11,14 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core import frozen
+from pytest_jrh.core import (
+    columns,
+    counted,
+    cut_in_the_middle,
+    dollars,
+    frozen,
+    one_line,
+    shortened,
+)
 from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import Case, Message, Rubric
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
 from pytest_jrh.core.scales import Scale, coded
-from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.decision import Decision, Word

@@ -10,12 +10,11 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from pytest_jrh.core import frozen, grouped_by
+from pytest_jrh.core import counted, frozen, grouped_by, one_line
 from pytest_jrh.core.diffs import Piece, changed_places, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import NOT_APPLICABLE, Scale
-from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
     MOST_ON_PAGE,

@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_jrh.core.documents import listed
-from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.text import (
+from pytest_jrh.core import (
     ELLIPSIS,
     GAP,
     Styled,
@@ -23,6 +21,8 @@ from pytest_jrh.core.text import (
     shortened,
     wrapped,
 )
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.files import relative_path
 from pytest_jrh.reports.blocks import (
     Block,
     Cases,

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, one_line, same_lines, visible
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
@@ -24,7 +24,6 @@ from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import NO_SUCH
-from pytest_jrh.core.text import one_line, same_lines, visible
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
 from pytest_jrh.people import Grounds

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.documents import DamagedError, parsed
-from pytest_jrh.core.text import InputError
 from pytest_jrh.people.board import SECONDS_BETWEEN_LOOKS, Board
 
 if TYPE_CHECKING:

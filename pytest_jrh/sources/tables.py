@@ -15,6 +15,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+from pytest_jrh.core import InputError, Problem, first_problems
 from pytest_jrh.core.documents import (
     DamagedError,
     Fields,
@@ -28,7 +29,6 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.text import InputError, Problem, first_problems
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.columns import PLACE, Table
 from pytest_jrh.sources.results import read_results

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from pytest_jrh.core import InputError, Problem, as_known, counted, nearest, spreadsheet_hint
 from pytest_jrh.core.cases import SETTLED, label_of
 from pytest_jrh.core.documents import (
     CANNOT_TELL,
@@ -36,7 +37,6 @@ from pytest_jrh.core.scales import (
     classed,
     with_not_applicable,
 )
-from pytest_jrh.core.text import InputError, Problem, as_known, counted, nearest, spreadsheet_hint
 from pytest_jrh.sources.columns import CaseKey, Columns, Table, columns_named, words_of
 from pytest_jrh.sources.results.scores import quoted
 

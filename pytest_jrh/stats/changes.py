@@ -18,11 +18,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import counted, frozen, one_line, out_of
 from pytest_jrh.core.cases import Slices
 from pytest_jrh.core.results import JudgeLine
 from pytest_jrh.core.scales import BINARY, CaseClass, Scale, off
-from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.stats.exchange import CaseErrors, Exchange, SetTest, compare_sets
 from pytest_jrh.stats.figures import slice_name, with_sets
 from pytest_jrh.stats.intervals import t_quantile

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from pytest_jrh.core import frozen, grouped_by
+from pytest_jrh.core import counted, frozen, grouped_by, one_line, out_of
 from pytest_jrh.core.scales import CaseClass, as_level
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.stats.changes import (
     DOUBT,
     FEWEST_LOST,

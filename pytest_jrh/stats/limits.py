@@ -15,10 +15,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import frozen, one_line, out_of
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import one_line, out_of
 from pytest_jrh.stats.intervals import (
     NO_VERDICT,
     SIGNIFICANCE,

@@ -28,12 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core import frozen
+from pytest_jrh.core import counted, frozen
 from pytest_jrh.core.cases import JUDGED, MADE, LabelKey, majority
 from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, Scale
-from pytest_jrh.core.text import counted
 from pytest_jrh.stats.intervals import (
     Clusters,
     Estimate,

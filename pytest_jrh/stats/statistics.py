@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_jrh.core import frozen, grouped_by
+from pytest_jrh.core import counted, frozen, grouped_by, one_line, out_of
 from pytest_jrh.core.cases import majority
 from pytest_jrh.core.scales import (
     BINARY,
@@ -43,7 +43,6 @@ from pytest_jrh.core.scales import (
     most_frequent,
     off,
 )
-from pytest_jrh.core.text import counted, one_line, out_of
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NO_VERDICT,

@@ -34,13 +34,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import counted, frozen
 from pytest_jrh.core.cases import JUDGED, UNSCORED, Outcome, Slices, Why
 from pytest_jrh.core.ids import generation_id, made_case_id
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scale
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import counted
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import InputError, counted, frozen
 from pytest_jrh.core.cases import MADE, Case, CaseSpec, Label, Review, Rubric, RunKey, Why
 from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.files import FileLine, LineFiles, LinePlace, atomic_write, lines_of, replacing
@@ -30,7 +30,6 @@ from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_i
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Mode, Objective, Said
-from pytest_jrh.core.text import InputError, counted
 from pytest_jrh.sources.source import clusters_by
 from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
 from pytest_jrh.store.records import (

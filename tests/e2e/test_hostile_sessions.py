@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.store.ledger import parsed
 from tests.e2e.bench import MakeBench
 from tests.plugin.recorded import run_pytest

@@ -12,9 +12,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import InputError
 from pytest_jrh.llm.limits import Ledger, unpriced_reason
 from pytest_jrh.recording import tapes
 from pytest_jrh.reports.case_facts import no_verdict_text

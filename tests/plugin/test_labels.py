@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from tests.plugin.recorded import conversation, json_lines, run_pytest, write_files
 from tests.plugin.test_growing import AGENT

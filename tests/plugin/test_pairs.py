@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.engine.suite import make_ready
 from tests.plugin.recorded import run_pytest, write_files
 from tests.support.ledgers import case_lines

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from pytest_jrh.config.suite import drawn_rows
+from pytest_jrh.core import InputError
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import InputError
 from pytest_jrh.engine.suite import make_ready
 from tests.plugin.recorded import run_pytest, write_files
 from tests.support.exchange import Answer, Request

@@ -111,7 +111,7 @@ CHATS = """\
 """
 ROWS = """
 from pytest_jrh.cases.probes.probe import Derived, Probe, Variant
-from pytest_jrh.core.text import Styled
+from pytest_jrh.core import Styled
 from pytest_jrh.reports.report import Report
 
 

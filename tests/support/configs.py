@@ -11,7 +11,7 @@ import yaml
 
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.text import InputError, Problem
+from pytest_jrh.core import InputError, Problem
 
 AGENT = "test_agent_perturbation_config"
 CONFIG = "inputs/configs/demo.yml"

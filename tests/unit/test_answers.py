@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import answer_parts
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.sources import open_sources, tables

@@ -9,12 +9,12 @@ from uuid import uuid4
 import pytest
 
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import one_line
 from pytest_jrh.core.cases import Case, CaseSpec
 from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.rand_files import debug_files, judge_file_names

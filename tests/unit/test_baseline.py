@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import Outcome
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import InputError
 from pytest_jrh.judges.judge import PromptJudge
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.stats.verdicts import Baseline, Scope, short, update

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core import columns, visible
 from pytest_jrh.core.cases import Label, Unscored, VoteSource
-from pytest_jrh.core.text import columns, visible
 from pytest_jrh.core.transcript import with_part_ids
 from pytest_jrh.reports.case_facts import disagreement_text, unscored_text
 from pytest_jrh.reports.session import case_title

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording import cassettes as cassette_text
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall

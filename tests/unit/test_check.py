@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import checking
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.sources.tables import read_table
 from tests.support.page_reader import Page, bodies, listed_cases, session_data
 from tests.support.tool_results import promptfoo

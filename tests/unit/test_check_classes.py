@@ -12,8 +12,8 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core import InputError
 from pytest_jrh.core.scales import code_of
-from pytest_jrh.core.text import InputError
 from pytest_jrh.reports.summary import compose
 
 pytestmark = pytest.mark.usefixtures("in_tmp_path")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import CaseSpec
-from pytest_jrh.core.text import InputError
 from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.source import clusters_by, with_clusters

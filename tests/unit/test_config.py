@@ -11,9 +11,9 @@ import yaml
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.load import load_suite, looks_like_suite
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.sections import RateLimitSection
-from pytest_jrh.core.text import InputError
 from tests.support.configs import AGENT, CONFIG, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
 
 TESTS = "admin.perturbation_config.tests_to_run"

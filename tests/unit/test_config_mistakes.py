@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config import rand
 from pytest_jrh.config.load import load_suite
+from pytest_jrh.core import InputError
 from pytest_jrh.core.documents import MAX_BYTES
-from pytest_jrh.core.text import InputError
 from tests.support.configs import AGENT, CONFIG, Folder, changed, minimal
 
 GRADED = {"python": f"{CONFIG}:graded"}

@@ -9,8 +9,8 @@ import yaml
 from pytest_jrh.config import rand
 from pytest_jrh.config.load import fit
 from pytest_jrh.config.schema import Config
+from pytest_jrh.core import InputError
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
-from pytest_jrh.core.text import InputError
 from tests.support.configs import Folder, changed, minimal
 
 

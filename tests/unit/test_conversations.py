@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import RunSummary, Skip, Unscored
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.chat import WITHOUT_RESULT

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config.suite import sample as sample_ids
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Unscored
-from pytest_jrh.core.text import InputError
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Head

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.files import atomic_write, file_name_part, replacing
-from pytest_jrh.core.text import InputError
 
 
 def fail_in(path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Case, Rubric
 from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.scales import ScoreLevel
-from pytest_jrh.core.text import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.session import Session

@@ -13,8 +13,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pytest_jrh.core import visible
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import visible
 from pytest_jrh.reports import page as page_module
 from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.rand_files import judge_report

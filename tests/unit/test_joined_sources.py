@@ -13,9 +13,9 @@ import pytest
 from pytest_jrh import sources
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import matching
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import read_text
-from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.labels import Joiner, LabelRow
 from pytest_jrh.sources import open_sources

@@ -12,8 +12,8 @@ import yaml
 from pytest_jrh.config.load import fit
 from pytest_jrh.config.rand import convert
 from pytest_jrh.config.rubrics import load_rubrics
+from pytest_jrh.core import InputError
 from pytest_jrh.core.documents import read_document
-from pytest_jrh.core.text import InputError
 from tests.support.suites import SuiteFiles, merged, write_suite
 from tools import schema as json_schema
 

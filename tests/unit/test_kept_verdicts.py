@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import Spending, StageModel
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, CaseSpending, JudgeLine
 from pytest_jrh.core.sections import JudgeStage
-from pytest_jrh.core.text import InputError
 from pytest_jrh.engine.provenance import judge_lines
 from pytest_jrh.judges import with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings, PromptJudge

@@ -18,10 +18,9 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import check_table
-from pytest_jrh.core import documents
+from pytest_jrh.core import InputError, documents
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.scales import code_of
-from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.board import LabelBoard
 from pytest_jrh.people.labels import LabelRow, LabelTable, PersonLabel

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import LabelSection
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Label, Rubric, RunSummary
 from pytest_jrh.core.documents import NoLabelError, label_value, mapped
 from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.results import CaseResult, Rejection
 from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
-from pytest_jrh.core.text import InputError
 from pytest_jrh.people import Grounds, held_against_people, is_same
 from pytest_jrh.people import labels as people_labels
 from pytest_jrh.people.labels import JoinedLabels, Joiner, PersonLabel, find_labels, read_rows

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core import one_line
 from pytest_jrh.core.diffs import Piece
-from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.markdown import LIMIT, MarkdownReport, code, marked, preformatted, prose
 from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import HOSTILE, hostile_session, judged, right, session_of

@@ -15,7 +15,7 @@ import yaml
 from vcr import serialize
 from vcr.serializers import yamlserializer
 
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.llm.limits import file_lock
 from pytest_jrh.recording import cassettes

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
+from pytest_jrh.core import InputError
 from pytest_jrh.core.scales import code_of, other_place, paired, scale_of_line
-from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import answer_parts, in_other_order
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.sources import open_sources

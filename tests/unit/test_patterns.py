@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.sources.columns import Table, texts_to_label
 from pytest_jrh.sources.tables import with_named
 from tests.support.sessions import as_text

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_jrh.config import preprocessors
 from pytest_jrh.config.preprocessors import apply, preprocessor_named, wants_raw_sample
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import AgentRun, Unscored
-from pytest_jrh.core.text import InputError
 from tests.support.logs import assistant, call, conversation, tool, user
 
 THOUGHT = {"type": "reasoning", "reasoning": "hm"}

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.reports.for_programs import probability_data
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.stats.probabilities import Probabilities, probabilities_of

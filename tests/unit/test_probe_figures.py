@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core import columns
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import columns
 from pytest_jrh.reports.blocks import Sentence
 from pytest_jrh.reports.counts import finding_sentences, probe_blocks
 from pytest_jrh.reports.terminal import block_lines

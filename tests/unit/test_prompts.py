@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.cases import pipeline
+from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import STAGES, PromptsOf
 from pytest_jrh.core.scales import Mode, Objective, ScoreLevel, scale_of
 from pytest_jrh.core.templates import Template
-from pytest_jrh.core.text import InputError
 from pytest_jrh.judges.judge import judge_response
 from pytest_jrh.llm import calls as prompts
 from pytest_jrh.llm.calls import Response

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.core import visible
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.redact import NO_SECRETS
-from pytest_jrh.core.text import visible
 from pytest_jrh.engine.provenance import day_of, header_line, origin_lines
 from pytest_jrh.engine.suite import ReadySuite
 from pytest_jrh.judges.judge import PromptJudge

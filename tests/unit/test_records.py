@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import Spending, Usage
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome, Skip, Verification, Why
 from pytest_jrh.core.files import LineFile, LineFiles
 from pytest_jrh.core.ids import case_id, generation_id
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseSpending
-from pytest_jrh.core.text import InputError
 from pytest_jrh.store.ledger import ledger_line, ledger_path, line_data, read_ledger, result_from
 from pytest_jrh.store.made_cases import (
     Handover,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError, columns, visible
 from pytest_jrh.core.calls import Spending, Usage
 from pytest_jrh.core.cases import Case, Why
 from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.results import CaseResult, CaseSpending, total_spending
-from pytest_jrh.core.text import InputError, columns, visible
 from pytest_jrh.reports import ending as report_files
 from pytest_jrh.reports.case_facts import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.report import Report, ci_links

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Skip, Verification
 from pytest_jrh.core.results import JudgeLine, Verdict
-from pytest_jrh.core.text import InputError
 from pytest_jrh.people.board import ReviewBoard
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.rubrics import load_rubrics, suite_rubrics
+from pytest_jrh.core import InputError, Problem, collecting
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import NoLabelError, label_value, read_document
 from pytest_jrh.core.results import CaseResult
@@ -28,7 +29,6 @@ from pytest_jrh.core.scales import (
     scale_of_line,
     with_not_applicable,
 )
-from pytest_jrh.core.text import InputError, Problem, collecting
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_result

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import RunSummary, Skip
-from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
 from pytest_jrh.sources.conversations import Conversations

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.blocks import Section, Table
 from pytest_jrh.reports.for_programs import JsonReport

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite, SuiteTest, expand
+from pytest_jrh.core import dollars
 from pytest_jrh.core.cases import CaseSpec, Label, RunSummary
 from pytest_jrh.core.results import CaseResult, Verdict, scores_text
 from pytest_jrh.core.scales import BINARY, most_frequent, numbered
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.text import dollars
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.for_programs import data_of, section_data
 from pytest_jrh.reports.grounds import violation_sentences

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Commands
+from pytest_jrh.core import columns, cut_in_the_middle, replace_what_cannot_be_shown
 from pytest_jrh.core.cases import LabelSource, Why
 from pytest_jrh.core.diffs import changed_places, differences
 from pytest_jrh.core.results import CaseResult, ShownTurns
-from pytest_jrh.core.text import columns, cut_in_the_middle, replace_what_cannot_be_shown
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.reports.blocks import Cases, Diff, Line

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.templates import Template, parse_template
-from pytest_jrh.core.text import InputError
 
 NAMES = frozenset({"rubric", "transcript", "summary", "max_steps"})
 HOSTILE = ["{{ 7*7 }}", "{% for x in range(3) %}x{% endfor %}", "{# gone? #}", "{% raw %}", "}"]

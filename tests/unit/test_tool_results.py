@@ -19,7 +19,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import label
 from pytest_jrh.cli.checking import CheckedTable, check_table
-from pytest_jrh.core.text import InputError
+from pytest_jrh.core import InputError
 from pytest_jrh.people.labels import read_rows
 from pytest_jrh.store.ledger import table_bytes
 from tests.support.sessions import as_text

@@ -19,8 +19,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import Span, set_span_in_context
 
+from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import RunSummary, Skip
-from pytest_jrh.core.text import InputError
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import form_of, open_source, open_sources
 from pytest_jrh.sources.chat import read_messages

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core import error_text
 from pytest_jrh.core.calls import Completion, RecordMode, StageModel
 from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult
-from pytest_jrh.core.text import error_text
 from pytest_jrh.engine.runner import Engine, _cancelled
 from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.plugin.activation import current_test_hidden

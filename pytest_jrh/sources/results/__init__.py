@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.core import frozen, grouped
+from pytest_jrh.core import InputError, frozen, grouped
 from pytest_jrh.core.documents import as_word, printable, shown
 from pytest_jrh.core.scales import BINARY
-from pytest_jrh.core.text import InputError
 from pytest_jrh.sources.results.scores import (
     UNKNOWN,
     By,
