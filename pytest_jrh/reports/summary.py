@@ -147,8 +147,7 @@ def _table_headline(session: Session, suite: str) -> str:
         )
     cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
     if not wrong:
-        right = figures.range_text(total.accuracy, digits=0)
-        return f"the judge gives the label in all {cases} ({right}% right)"
+        return f"the judge gives the label in all {cases}{figures.right_text(total.judged)}"
     text = f"the judge is wrong in {wrong:,} of {cases} ({figures.percent(wrong / total.counts.n)})"
     name, kappa = total.kappa
     if kappa.value is not None:
@@ -395,10 +394,8 @@ def _next_steps(session: Session) -> Iterator[Line]:
     # What is decided without these cases may be another thing with them.
     missing = int(session.verdicts.outcome.equals("unrecorded").sum())
     if missing and session.record_command:
-        text = (
-            f"with an API key this records {counted(missing, 'case')} ({counted(missing, 'call')} "
-        )
-        text += "or more), and only what is missing; --jrh-plan shows the cost"
+        text = f"with an API key this records {counted(missing, 'case')}, and only what is "
+        text += "missing; --jrh-plan counts its calls and their cost"
         yield Line("next", text, "warning", session.record_command)
     for decision in decisions:
         if decision.update_command:
@@ -412,7 +409,7 @@ def _next_steps(session: Session) -> Iterator[Line]:
     if session.record_command:
         # Recorded answers cannot be used.
         unusable = int(session.verdicts.outcome.equals("invalid_response").sum())
-        text = f"asks again ({counted(unusable, 'call')} or more); change the prompt, the map or "
+        text = f"asks again about {counted(unusable, 'case')}; change the prompt, the map or "
         text += "the model first"
         yield Line("next", text, "warning", session.record_command)
     worst = worst_verdicts(session)

@@ -183,7 +183,7 @@ def left_out_blocks(session: Session) -> list[Block]:
             kind = result.why.kind
             kinds[SKIPS[kind].happened if kind in SKIPS else one_line(result.why.detail)] += 1
     if kinds:
-        reasons = [f"{number:,} {kind}" for kind, number in kinds.most_common()]
+        reasons = [f"{kind}: {number:,}" for kind, number in kinds.most_common()]
         parts[0] += f" ({listed(reasons, _MOST_REASONS)})"
     weight: Weight = "warning" if "unscored" in parts[-1] else ""
     return [Sentence(f"left out: {', '.join(parts)}", weight)]

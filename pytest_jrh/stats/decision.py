@@ -30,7 +30,7 @@ from pytest_jrh.stats.changes import (
     points,
     set_changes,
 )
-from pytest_jrh.stats.figures import range_text
+from pytest_jrh.stats.figures import right_text
 from pytest_jrh.stats.intervals import estimate_kappa
 from pytest_jrh.stats.limits import (
     Limit,
@@ -40,7 +40,7 @@ from pytest_jrh.stats.limits import (
     probe_limits,
     probe_tables,
 )
-from pytest_jrh.stats.statistics import accuracy_of, called, mistakes_text
+from pytest_jrh.stats.statistics import called, mistakes_text
 from pytest_jrh.stats.verdicts import (
     CASE_CHANGED,
     NEVER_REPORTED,
@@ -562,8 +562,7 @@ def _pass_text(session: _Session) -> str:
     # others.
     judged = session.counting if len(session.counting) else session.judged
     wrong, wrong_labels = len(judged.wrong_ids), session.held.wrong_labels
-    labels = counted(len(judged), "label")
-    interval = f" ({range_text(accuracy_of(judged), digits=0)}% right)"
+    labels, interval = counted(len(judged), "label"), right_text(judged)
     if wrong:
         text = f"{is_or_are} wrong on {out_of(wrong, len(judged), 'case')}"
         return f"{text}, as the limits allow{interval}"

@@ -31,7 +31,7 @@ from pytest_jrh.stats.intervals import (
     estimate_mean,
     estimate_share,
 )
-from pytest_jrh.stats.statistics import Statistics, confusions, kappa_of, statistics_of
+from pytest_jrh.stats.statistics import Statistics, accuracy_of, confusions, kappa_of, statistics_of
 from pytest_jrh.stats.verdicts import Coded, Verdicts
 
 FigureKind = Literal["count", "rate", "share", "number"]
@@ -91,6 +91,16 @@ def range_text(estimate: Estimate, kind: FigureKind = "share", digits: int = 1) 
     lower = min(estimate.lower, 1 - least) if estimate.lower < 1 else 1.0
     upper = max(estimate.upper, least) if estimate.upper > 0 else 0.0
     return f"{100 * lower:.{digits}f}-{100 * upper:.{digits}f}"
+
+
+def right_text(judged: Verdicts) -> str:
+    """The interval of accuracy, ` (60-100% right, from 5 clusters)`; empty where there is none."""
+    right = range_text(accuracy_of(judged), digits=0)
+    if right == NONE:
+        return ""
+    clusters = len({*judged.cluster.tolist()})
+    of = f", from {counted(clusters, 'cluster')}" if clusters < len(judged) else ""
+    return f" ({right}% right{of})"
 
 
 def decimal(value: float | None) -> str:

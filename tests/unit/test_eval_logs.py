@@ -188,7 +188,7 @@ def put(path: Path, name: str, data: bytes | None, compression: int = zipfile.ZI
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("header.json", None, "its run has not ended, or was killed\n    copy the log again"),
+        ("header.json", None, "has not ended, or was killed\n    copy the whole log again"),
         ("summaries.json", None, "no item named 'summaries.json'"),
         ("header.json", b"{", "header.json: Expecting property name"),
         ("summaries.json", b'[{"id": true, "epoch": 1}]', "sample 1 has the id true"),

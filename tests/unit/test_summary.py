@@ -142,7 +142,7 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
     [line] = next_lines(replace(session_of(results), record_command=command))
     assert isinstance(line, Line)
     assert line.command == command
-    assert "asks again (1 call or more); change the prompt, the map" in line.text
+    assert "asks again about 1 case; change the prompt, the map" in line.text
 
 
 @pytest.mark.parametrize(("why", "is_said"), [(Why("no_plan"), True), (Why("no_answer"), False)])
