@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_jrh.core import text
+from pytest_jrh import core
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import neutralize, storable
@@ -34,9 +34,9 @@ WORK: dict[str, Callable[[str], object]] = {
     "storable": storable,
     "of_code": Redactor(("sk-0123456789abcdef",)).of_code,
     "differences": lambda words: differences(words, f"b {words[::-1]} b"),
-    "plain": text.plain,
-    "one_line": text.one_line,
-    "wrapped": lambda words: text.wrapped(words, 80),
+    "plain": core.plain,
+    "one_line": core.one_line,
+    "wrapped": lambda words: core.wrapped(words, 80),
     "markdown": lambda words: (markdown.prose(words), markdown.preformatted(words)),
 }
 
