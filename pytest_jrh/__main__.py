@@ -121,6 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = nearest_hint(unknown[0].partition("=")[0], known)
             message = f"unrecognized arguments: {' '.join(unknown)}"
             of_command.error(f"{message}; {hint}" if hint else message)
+        options.arguments = sys.argv[1:] if arguments is None else arguments
         code: int = resolve_name(f"pytest_jrh.cli.{_COMMANDS[options.command]}")(options)
         sys.stdout.flush()
     except InputError as error:

@@ -35,7 +35,7 @@ from pytest_jrh.core import (
     nearest_hint,
     visible,
 )
-from pytest_jrh.core.calls import JUDGE, known_name
+from pytest_jrh.core.calls import JUDGE, PART_NAMES, known_name
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
     DamagedError,
@@ -60,25 +60,28 @@ from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
 from pytest_jrh.sources.answers import CHOSEN, two_answers
-from pytest_jrh.sources.columns import Table
+from pytest_jrh.sources.columns import ROLES, Table, columns_like, columns_named, words_of
+from pytest_jrh.sources.columns import known_name as known_column
 from pytest_jrh.sources.source import as_pointer, several_values
 from pytest_jrh.sources.tables import read_table
 from pytest_jrh.sources.verdicts import Values
 
 
 def _meanings(
-    options: Namespace, labels: Sequence[LabelRow], table: Table | None, values: Json
-) -> tuple[Json, str]:
-    """What the words of labels mean, where they are those of a table, and what to say of them; puts
-    the line of the config about it into the values.
+    options: Namespace,
+    labels: Sequence[LabelRow],
+    table: Table | None,
+    values: Json,
+    problems: list[Problem],
+) -> Json:
+    """What the words of labels mean, where they are those of a table; puts what the files say of it
+    into the values.
     """
     meanings: Json = {}
-    about, label = "", options.label
+    label = options.label
     if {whole_number(row.label) for row in labels} == {0, 1}:
         # They mean the opposite in other people's tables.
-        values["map"] = f"# map: {{1: {_PASS}, 0: {_FAIL}}}   # where 1 is right"
-        about = f"Its labels are 0 and 1, and 1 is {_FAIL}: where it is right, set map in "
-        about += f"{values['config']}."
+        values["map"] = _MAP_OF_NUMBERS
     if labels and (options.map or options.one or options.scale):
         table = read_table(options.labels, ("label",))
         label = column_of(table, "label")
@@ -87,9 +90,9 @@ def _meanings(
         said = set(map(as_word, table.at(label))) if table is not None and label else set()
         values["meanings"] = options.map if said & options.map.keys() else {}
     elif table is not None and label:
-        meanings, about = labels_in(table, label, options)
+        meanings = labels_in(table, label, options, values, problems)
         values["meanings"] = meanings
-    return meanings, about
+    return meanings
 
 
 def judge_values(text: str) -> Json:
@@ -148,21 +151,12 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
     return LogPlace(path, committed=True, copies=copies)
 
 
-@frozen
-class FoundRuns:
-    """The runs of a file or folder, or the answers of a `table`: `values` is what texts say of
-    them.
-    """
+def look_at(
+    options: Namespace, labels: Sequence[LabelRow], problems: list[Problem]
+) -> tuple[Table | None, Json]:
+    """Read the runs of a file or folder, or the answers of a table, and what texts say of them.
 
-    files: tuple[Path, ...]
-    table: Table | None
-    about: list[str]
-    values: Json
-
-
-def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
-    """Read what a file or a folder holds; raises InputError where it cannot be used, or `labels`
-    are of others.
+    That they cannot be used is a problem, and that `labels` are of others.
     """
     log, table = options.log, None
     if options.of != "runs":
@@ -173,20 +167,18 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
         if not options.label and CHOSEN in map(as_word, pair):
             options.label = CHOSEN
         if not (options.label or options.labels):
-            raise InputError(
-                "nothing says which of two answers is better",
-                str(log),
-                key="--label",
-                hint="name the labels: --label COL, or --labels FILE",
-            )
+            message = "nothing says which of two answers is better"
+            hint = "name the labels: --label COL, or --labels FILE"
+            problems.append(Problem(message, str(log), hint=hint, answer="--label COL"))
     options.of = options.of or ("runs" if table is None else "answers")
-    input_format: InputFormat | None = refuse_missing(options, table)
-    words = json.loads(_filled(f"words.{options.of}.json", {}))
-    files = files_in(log)
+    columns, pointers = known_columns(options, table, problems)
+    input_format: InputFormat | None = pointers
+    values: Json = json.loads(_filled(f"words.{options.of}.json", {}))
     if options.of == "runs":
-        input_format = format_of(files)
-    with open_sources((log,), input_format=input_format, of=options.of) as source:
-        causes = []
+        input_format = format_of(files_in(log))
+    causes = []
+    reading = open_sources((log,), input_format=input_format, of=options.of)
+    with collecting(problems), reading as source:
         for run, messages, cause in read_all(source, log):
             why = f"The case {printable(run.run_id)} has no turn of the assistant."
             has_spoken = any(turn["role"] == "assistant" for turn in messages)
@@ -195,35 +187,28 @@ def look_at(options: Namespace, labels: Sequence[LabelRow]) -> FoundRuns:
         if len(unusable) == len(causes):
             hint = "; ".join(source.notices())
             raise InputError(f"no case can be used. {unusable[0]}", str(log), hint=hint)
-        about = [*source.notices()]
-        # Which answers are empty is said above.
-        if not all("answer is empty" in cause for cause in unusable):
-            about.append(f"{counted(len(unusable), words['one'])} cannot be used. {unusable[0]}")
-        about.append(f"Its form: {source.form_name}.")
+        values |= {
+            "notices": source.notices(),
+            "unusable": unusable,
+            "form": source.form_name,
+            "runs": counted(len(causes), values["one"]),
+            "count": len(causes),
+            "usable": len(causes) - len(unusable),
+            "format_keys": input_format and input_format.model_dump(exclude_none=True),
+        }
         # Labels of what is no run are refused before there is a suite that cannot run.
         aliases, unclear = source.aliases(), source.unclear_names()
         joiner = Joiner(source.summaries(), {}, aliases=aliases, unclear=unclear)
         file = str(options.labels)
-        problems: list[Problem] = []
+        strangers: list[Problem] = []
         for row in labels:
             try:
-                joiner.run_of(row, with_hint=not problems)
+                joiner.run_of(row, with_hint=not strangers)
             except DamagedError as error:
-                problems.append(Problem(str(error), file, row.line, str(error.path[0]), error.hint))
-        if problems:
-            raise InputError(first_problems(problems, file))
-    return FoundRuns(
-        files,
-        table,
-        about,
-        {
-            **words,
-            "runs": counted(len(causes), words["one"]),
-            "count": len(causes),
-            "usable": len(causes) - len(unusable),
-            "format_keys": input_format and input_format.model_dump(exclude_none=True),
-        },
-    )
+                key = str(error.path[0])
+                strangers.append(Problem(str(error), file, row.line, key, error.hint))
+        problems += first_problems(strangers, file)
+    return table, values | {"columns": columns}
 
 
 _PLAIN = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?"
@@ -246,7 +231,7 @@ _CONFIGS = "inputs/configs"
 # Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
 _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
 """Files of the package, which are written beside the configs."""
-_PASS, _FAIL = BINARY.words[0], BINARY.words[1]
+_MAP_OF_NUMBERS = "# map: {1: satisfied, 0: violated}   # where 1 is right"
 
 
 def start_suite(options: Namespace) -> int:
@@ -273,9 +258,10 @@ def start_suite(options: Namespace) -> int:
     for named in options.rubric or dict.fromkeys(row.rubric_id for row in labels if row.rubric_id):
         rubric_id, _, text = named.partition(":")
         entries.append((rubric_id.strip(), text.strip()))
-    _refuse_names(options, entries)
-    runs = look_at(options, labels)
-    log_place = place_log(options.log, folder, name, runs.files)
+    problems = _problems_of_names(options, entries)
+    options.unknown = {}
+    table, of_runs = look_at(options, labels, problems)
+    log_place = place_log(options.log, folder, name, files_in(options.log))
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
     for rubric in rubrics:
         if rubric.score_levels or rubric.classes:
@@ -290,8 +276,8 @@ def start_suite(options: Namespace) -> int:
         mode = "classes"
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = _values(options, log_place, runs.values, mode)
-    sources, about = dict(log_place.copies), runs.about
+    values = _values(options, log_place, of_runs, mode)
+    sources = dict(log_place.copies)
     if options.judge:
         values |= judge_values(options.judge)
     if rubrics:
@@ -301,12 +287,20 @@ def start_suite(options: Namespace) -> int:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
         sources[path] = options.labels
         values["label_file"] = path
-    words, about_labels = _meanings(options, labels, runs.table, values)
-    about.append(about_labels)
+    words: Json = {}
+    with collecting(problems):
+        words = _meanings(options, labels, table, values, problems)
     if options.prompt:
-        of_prompt, about_prompt = judge_prompt(options, words, runs.values)
-        values |= of_prompt
-        about += about_prompt
+        with collecting(problems):
+            values |= judge_prompt(options, words, of_runs, problems)
+    if options.unknown:
+        words_in = [f"{shown(word)} ({place})" for word, place in options.unknown.items()]
+        message = f"nothing says what is meant by {listed(words_in)}"
+        maps = [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
+        hint = f"say of each whether it is {values['answers']}: --map WORD=MEANING"
+        problems.append(Problem(message, hint=hint, answer=" ".join(maps)))
+    if problems:
+        raise InputError([*problems, *_command(options.arguments, problems)])
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
@@ -337,10 +331,8 @@ def start_suite(options: Namespace) -> int:
         files=[*contents],
         kept_files=kept_files,
         label_count=labels and counted(len(labels), "label"),
-        about=[*filter(None, about)],
         copies=listed(copies, _MOST_COPIES),
         prompt_file=str(options.prompt or ""),
-        base_url=os.environ.get("OPENAI_BASE_URL", ""),
         gate=next(iter(gate)).partition("/")[0],
     )
     sys.stdout.write(visible(next_steps))
@@ -383,7 +375,16 @@ def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]
         raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
 
 
-def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> None:
+def _command(arguments: Sequence[str], problems: Sequence[Problem]) -> list[Problem]:
+    """The command to run when the problems are solved, with the options that are asked for."""
+    asked = dict.fromkeys(problem.answer for problem in problems if problem.answer)
+    if not asked:
+        return []
+    command = " ".join(["python -m pytest_jrh", shlex.join(arguments), *asked])
+    return [Problem("Then run this, with your own for MEANING, COL and the like:", hint=command)]
+
+
+def _problems_of_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> list[Problem]:
     """The entries are ids of rubrics and their texts, empty where they are to be filled in."""
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
@@ -391,9 +392,8 @@ def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> Non
         problems.append(Problem("--rubric: a text has no levels", hint=hint))
     if (options.label or options.labels) and not entries:
         hint = "name it, such as --rubric honest"
-        problems.append(
-            Problem("--rubric: nothing says which rubric the labels are about", hint=hint)
-        )
+        message = "--rubric: nothing says which rubric the labels are about"
+        problems.append(Problem(message, hint=hint, answer="--rubric 'ID: TEXT'"))
     if (options.one or options.map) and not (options.label or options.labels or options.prompt):
         hint = "name the labels: --label COL, or --labels FILE"
         problems.append(Problem("no value needs --map or --one", hint=hint))
@@ -401,8 +401,7 @@ def _refuse_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> Non
         problems += _name_problems("ID", rubric_id)
         if times > 1:
             problems.append(Problem(f"duplicate rubric id {shown(rubric_id)}"))
-    if problems:
-        raise InputError(problems)
+    return problems
 
 
 def write_schemas(options: Namespace) -> int:
@@ -442,11 +441,20 @@ def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Jso
         "log": log.path,
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
+        "api_base": os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE", ""),
         "frozen": "" if log.committed else " --jrh-frozen",
         "committed": log.committed,
         "variables": ", ".join(sorted(JUDGE.variables.difference(of_runs["hidden"].split()))),
         "prompt": f"{of_runs['prompt']}.{mode}",
     }
+
+
+def _api_base() -> str:
+    """The server that calls to OpenAI go to here, which in CI nobody names; none with a password
+    in it.
+    """
+    url = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or ""
+    return url if re.fullmatch(r"https?://[^\s@?]+", url) else ""
 
 
 def _filled(file: str, values: Json, **more: object) -> str:
@@ -463,21 +471,51 @@ def _write(folder: Path, contents: Mapping[str, bytes | str]) -> None:
             ) from error
 
 
+_SHOWN = ("request", "context", "response")
 _PARTS = {"request": "messages", "response": "answer", "context": "context", "case": "id"}
 """The options that name a column, each with its key of `suite.format`."""
-_IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
-_IN_BRACES = re.compile(r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})")
-_OTHERWISE = re.compile(r"(?:<<|\$\{?|%\(|\[)([A-Za-z_]\w*)(?:>>|\}|\)s|\])?")
-"""The placeholders of other templates, which are not read."""
-_ON_OFFER = r"""(?:[`'"*]+\w[\w -]*[`'"*]+|[A-Z][A-Z_-]+)"""
-_OFFER = rf"{_ON_OFFER}(?:(?:,? or|,| ?/) ?{_ON_OFFER})+"
+_IN_BRACES = r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})"
+_STYLES = (
+    r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}",
+    _IN_BRACES,
+    r"(?<!\[)\[([^\W\d]\w*)\]",
+    r"\$([^\W\d]\w*)",
+)
+"""The placeholders of templates; those in brackets may be titles instead."""
+_CERTAIN = r"(?:<<\s*|\$\{|%\()([^\W\d][\w ]*?)(?:\s*>>|\}|\)s)"
+_QUOTES = "`'\"*„“”«»"
+_ON_OFFER = rf"(?:[{_QUOTES}]+\w[\w -]*[{_QUOTES}]+|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я_-]+)"
+_OFFER = rf"{_ON_OFFER}(?:(?:,? (?:or|oder|ou|o|lub|или)|,| ?/) ?{_ON_OFFER})+"
 """Words in capitals or quotes of which one is to be chosen: GOOD, FAIR or BAD."""
+_EXPECTED = words_of(f"{ROLES['label']} reference ideal correct")
+"""The words of columns that have the right answer, and not the one that is judged."""
 
 
-def refuse_missing(options: Namespace, table: Table | None) -> InputFormat:
-    """Refuse columns that are named and not there; gives those of the parts of an answer."""
+def known_columns(
+    options: Namespace, table: Table | None, problems: list[Problem]
+) -> tuple[dict[str, str], InputFormat]:
+    """The columns of the parts of an answer, and pointers to those that are named, or are found by
+    a name like a known one; that there are several of these is a problem.
+
+    Raises `InputError` for columns that are named and not there.
+    """
+    columns = {}
+    for part in _SHOWN[:2] if options.of == "pairs" else _SHOWN:
+        if table is None or table.results:
+            break
+        names = PART_NAMES[part]
+        columns[part] = getattr(options, part) or "".join(columns_named(table, names)[:1])
+        if not columns[part]:
+            found = columns_like(table, names, _EXPECTED if part == "response" else ())
+            columns[part] = "".join(found[:1])
+            setattr(options, part, columns[part])
+            if len(found) > 1:
+                message, answer = f"{listed(found)} may be the {part}", f"--{part} COL"
+                hint = f"say which one: {answer}"
+                problems.append(Problem(message, table.file, hint=hint, answer=answer))
     known = () if table is None else table.columns
     pointers = {}
+    missing = []
     for option in ("label", *_PARTS):
         column = getattr(options, option)
         if column and column not in known:
@@ -489,27 +527,37 @@ def refuse_missing(options: Namespace, table: Table | None) -> InputFormat:
                 if table is not None:
                     message = f"has no column {shown(column)}; its columns are {listed(known)}"
                     hint = nearest_hint(column, known) or "name one of them"
-                raise InputError(message, str(options.log), key=f"--{option}", hint=hint)
+                missing.append(Problem(message, str(options.log), None, f"--{option}", hint))
             setattr(options, option, column := place)
         if column and option in _PARTS:
             pointers[_PARTS[option]] = as_pointer(column)
-    return InputFormat.model_validate(pointers)
+    if missing:
+        raise InputError(missing)
+    return columns, InputFormat.model_validate(pointers)
 
 
-def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]:
-    """What the values of a column of labels mean, None for no label, and what to say of them.
+def labels_in(
+    table: Table, column: str, options: Namespace, of_files: Json, problems: list[Problem]
+) -> Json:
+    """What the values of a column of labels mean, None for no label, and what to say of them, among
+    the values `of_files`.
 
-    Raises `InputError` for values that mean nothing.
+    Values that mean nothing are problems; words are those of `unknown`.
     """
     scale = numbered(*options.scale) if options.scale else BINARY
     values = Values(options.map, scale, options.one, None)
-    problems: list[Problem] = []
+    unread: list[Problem] = []
     cells = table.at(column)
     texts = [*map(as_text, cells)]
     for value in cells:
         if isinstance(value, dict | list):
             raise InputError([several_values(value, column, "--label")])
-    labels = values.read(table, column, texts, problems, is_verdict=False)
+    labels = values.read(table, column, texts, unread, is_verdict=False)
+    without = (text for text, label in zip(texts, labels, strict=True) if text and label is None)
+    unknown = dict.fromkeys(without, column)
+    if unread and len(unknown) <= _MOST_COPIES and all(text[0].isalpha() for text in unknown):
+        options.unknown |= unknown
+        unread = []
     # What a word of the prompt means may be said, too.
     asked = " ".join((options.verdict, *options.rubric))
     if options.prompt:
@@ -520,8 +568,9 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
             message = f"{shown(word)} is not a value of {column}; its values are "
             message += listed(texts_seen, 8)
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
-    table.refuse(problems)
-    values.refuse_unclear(table)
+    with collecting(unread):
+        values.refuse_unclear(table)
+    problems += first_problems(unread, table.file, table.path)
     meanings = {}
     words: dict[Any, str] = scale.words
     for text, label in zip(texts, labels, strict=True):
@@ -530,100 +579,89 @@ def labels_in(table: Table, column: str, options: Namespace) -> tuple[Json, str]
             score = label and label.score
             meanings[text] = words.get(score) or score
     said = [f"{text} is {'no label' if word is None else word}" for text, word in meanings.items()]
-    meant = listed(said)
-    if scale.is_ordered and not options.map:
-        # Scores are read as they are.
-        meanings = {}
-        meant = f"scores from {scale.scores[0]} to {scale.scores[-1]}"
-    answers = counted(len(table.lines), "row")
-    return meanings, f"label in {column} ({sum(map(bool, labels)):,} of {answers}): {meant}"
+    of_files["labelled"] = f"{column} ({sum(map(bool, labels)):,} of {counted(len(cells), 'row')})"
+    of_files["meant"] = listed(said)
+    # Scores are read as they are.
+    return {} if scale.is_ordered and not options.map else meanings
 
 
-def judge_prompt(options: Namespace, meanings: Fields, of_runs: Fields) -> tuple[Json, list[str]]:
+def judge_prompt(
+    options: Namespace, meanings: Fields, of_runs: Fields, problems: list[Problem]
+) -> Json:
     """What the files say of a prompt: it, with our names for its placeholders, and how its verdict
-    is read; and what to say of it. `meanings` are those of labels.
+    is read. `meanings` are those of labels.
 
-    Raises `InputError` for placeholders that are no part of a run or an answer, and where nothing
-    says how the verdict is read.
+    Placeholders that are no part of a run or an answer are problems, and that nothing says how the
+    verdict is read.
     """
     file = str(options.prompt)
     text = read_text(options.prompt, file)
-    placeholder = _IN_TWO_BRACES if _IN_TWO_BRACES.search(text) else _IN_BRACES
-    if not placeholder.search(text):
-        placeholder = _OTHERWISE
-    is_read = placeholder is not _OTHERWISE
+    columns: Mapping[str, str] = of_runs["columns"]
+
+    def known_in(style: str) -> int:
+        return sum(bool(_variable(name, columns)) for name in re.findall(style, text))
+
+    style = max(_STYLES, key=known_in)
+    placeholder = re.compile(f"{style}|{_CERTAIN}")
     names = {}
     places: dict[str, re.Match[str]] = {}
     for match in placeholder.finditer(text):
-        names[match[1]] = _variable(match[1], options)
-        places.setdefault(match[1], match)
-    named = ("request", "response", "context")
-    free = [part for part in named if getattr(options, part) and part not in names.values()]
+        name = match[1] or match[2]
+        names[name] = _variable(name, columns)
+        places.setdefault(name, match)
     unknown = [name for name, variable in names.items() if not variable]
+    parts = [part for part in _SHOWN if part not in names.values()]
+    free = [part for part in parts if getattr(options, part)]
     if len(unknown) == len(free) == 1:
         names[unknown[0]] = free[0]
-    problems = []
     for name, match in places.items():
-        if is_read == bool(names[name]):
-            continue
-        message, hint = f"{match[0]} looks like a placeholder", f"write {{{{ {names[name]} }}}}"
-        if is_read:
+        line, answer = text.count("\n", 0, match.start()) + 1, ""
+        if not names[name]:
             message = f"{match[0]} is not a part of {of_runs['an']} {of_runs['one']}"
             choices = JUDGE.variables.difference(of_runs["hidden"].split())
             hint = nearest_hint(name, choices) or f"write {of_runs['placeholders']}"
-            if options.of != "runs":
-                hint += "; if it stands for another part, name its column: --request, "
-                hint += "--response or --context COL"
-        line = text.count("\n", 0, match.start()) + 1
-        problems.append(Problem(message, file, line, hint=hint))
-    if not (is_read or problems):
+            if len(unknown) == len(parts) == 1 and columns:
+                answer = f"--{parts[0]} COL"
+                hint += f"; or say what column it is: {answer}"
+        elif names[name] == "context" and not columns.get("context", True) and "{%" not in text:
+            message, answer = f"{match[0]} shows a context, and no answer has one", "--context COL"
+            hint = f"name its column, {answer}, or take it out of the prompt"
+        else:
+            continue
+        problems.append(Problem(message, file, line, hint=hint, answer=answer))
+    if not names:
         hint = f"write {of_runs['placeholders']} where they belong"
         message = f"has no place for {of_runs['an']} {of_runs['one']}"
         problems.append(Problem(message, file, hint=hint))
-    text = placeholder.sub(lambda match: match[0].replace(match[1], names[match[1]]), text)
-    with collecting(problems):
-        if not problems:
-            parse_prompt(text, file, stage=JUDGE.name, of=of_runs["prompts_of"])
-    of_verdict: Json = {}
-    with collecting(problems):
-        of_verdict = _verdict_values(text, options, meanings)
-    if problems:
-        raise InputError(problems)
-    said = [f"{name} is {variable}" for name, variable in names.items()]
-    about = [f"The prompt is {file}: {', '.join(said)}."]
-    if "rubric" not in names.values():
-        about.append("It does not show the rubric: the judge sees only the prompt's own words.")
-    if options.of == "runs" and "transcript" not in names.values():
-        about.append("It shows only the last answer of a run; {{ transcript }} shows all of it.")
-    return {"own_prompt": text, **of_verdict}, about
+    form = "{%s}" if style == _IN_BRACES else "{{ %s }}"
+    text = placeholder.sub(lambda match: form % names[match[1] or match[2]], text)
+    of_verdict = _verdict_values(text, options, meanings, problems)
+    if not problems:
+        parse_prompt(text, file, stage=JUDGE.name, of=of_runs["prompts_of"])
+    return {"own_prompt": text, "names": names, **of_verdict}
 
 
-def _variable(name: str, options: Namespace) -> str:
+def _variable(name: str, columns: Mapping[str, str]) -> str:
     """What a placeholder is called here; empty where it is nothing that a judge is shown."""
-    word = name.rpartition(".")[2].casefold()
-    for variable in ("request", "response", "context"):
-        if word == getattr(options, variable).rpartition("/")[2].casefold():
+    word = known_column(name.rpartition(".")[2])
+    for variable, column in columns.items():
+        if word == known_column(column.rpartition("/")[2]):
             return variable
-    return known_name(name) or "".join({word} & JUDGE.variables)
+    known = known_name(word) or "".join({word} & JUDGE.variables)
+    found = [variable for variable, column in columns.items() if word in words_of(column)]
+    return known or "".join(found if len(found) == 1 else ())
 
 
-def _unexplained(text: str, known: Fields) -> Sequence[str]:
-    """The words without a meaning that the end of a prompt offers beside words that have one."""
-    *_, closing = text.strip().split("\n\n")
-    offered = re.findall(_ON_OFFER, "".join(re.findall(_OFFER, closing)[-1:]))
-    words = [word.strip("`'\"*") for word in offered]
-    strangers = [word for word in words if as_word(word) not in known]
-    return strangers if len(strangers) < len(words) else ()
-
-
-def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
+def _verdict_values(
+    text: str, options: Namespace, meanings: Fields, problems: list[Problem]
+) -> Json:
     """How the verdict is found in the text of an answer; nothing where the prompt asks for our
     JSON.
     """
     scale = numbered(*options.scale) if options.scale else BINARY
     if options.of == "pairs":
         scale = paired()
-    pattern = options.verdict
+    pattern, file = options.verdict, str(options.prompt)
     try:
         JudgeStage.model_validate({"verdict": pattern})
     except ValidationError as error:
@@ -632,35 +670,38 @@ def _verdict_values(text: str, options: Namespace, meanings: Fields) -> Json:
     words = {*re.findall(r"\w+", text.casefold())}
     if not pattern and {"score", "reasoning", "json"} <= words:
         return {}
-    scores: Json = {str(score): score for score in scale.scores}
-    if not scale.is_ordered:
-        scores = {}
-        known = {word: scale.words[score] for word, score in scale.label_words.items()}
-        for word, meaning in {**known, **meanings, **options.map}.items():
-            # What 1 means in labels, it need not mean in a prompt.
-            is_asked_for = as_word(word) in words and as_word(word) not in BARE
-            if meaning not in (None, "") and (is_asked_for or word in options.map):
-                score = label_value(meaning, scale)
-                scores[word] = scale.words[score] if scale.orders else score
-    missing = {}
-    said = words | {*re.findall(r"\w+", pattern.casefold())}
-    good, bad = ("yes", "no") if {"yes", "no"} <= said else ("good", "bad")
+    scores: Json = {}
+    asked_for = set()
+    known = {word: scale.words[score] for word, score in scale.label_words.items()}
+    for word, meaning in {**known, **meanings, **options.map}.items():
+        # What 1 means in labels, it need not mean in a prompt.
+        is_asked_for = words >= {*as_word(word).split()} and as_word(word) not in BARE
+        if is_asked_for and word in options.unknown:
+            scores[as_word(word)] = word
+        elif meaning not in (None, "") and (is_asked_for or word in options.map):
+            score = label_value(meaning, scale)
+            scores[as_word(word)] = scale.words[score] if scale.orders else score
+        if is_asked_for:
+            asked_for.add(scores.get(as_word(word)))
+    # What the end of the prompt offers.
+    *_, closing = text.strip().split("\n\n")
+    offered = re.findall(_ON_OFFER, "".join(re.findall(_OFFER, closing)[-1:]))
+    offered = [word.strip(_QUOTES) for word in offered]
+    strangers = [word for word in offered if as_word(word) not in scores]
+    if pattern or (len(strangers) == len(offered) and len(asked_for) == len(scale.words)):
+        strangers = []
+    form = "Verdict: (WORD|WORD)"
+    if scale.is_ordered:
+        scores, strangers = {str(score): score for score in scale.scores}, []
+        form = "Score: (\\d+)"
     if not pattern and "json" in words:
-        form = "Score: (\\d+)" if scale.is_ordered else f"Verdict: ({good}|{bad})"
-        if scale.orders:
-            form = "Verdict: (A|B|C)"
-        missing["where in an answer the verdict is"] = f"--verdict '{form}'"
-    for word in [] if pattern or scale.is_ordered else _unexplained(text, scores):
-        ways = f"--map {shlex.quote(word)}={' or ='.join(scale.words.values())}"
-        missing[f"what {shown(word)} at the end of the prompt means"] = ways
-    if len({*scores.values()}) < len(scale.words):
-        ways = "--map A=first --map B=second --map C=tie"
-        if not scale.orders:
-            ways = f"--map {good}={scale.words[0]} --map {bad}={scale.words[1]}"
-        missing[f"which words of a verdict mean {' and '.join(scale.words.values())}"] = ways
-    if missing:
-        hint = f"say it: {' '.join(missing.values())}"
-        raise InputError(f"nothing says {', and '.join(missing)}", str(options.prompt), hint=hint)
+        message, answer = "nothing says where in an answer the verdict is", f"--verdict '{form}'"
+        problems.append(Problem(message, file, hint=f"say it: {answer}", answer=answer))
+    options.unknown |= dict.fromkeys(strangers, file)
+    if not strangers and len({*scores.values()}) < len(scale.words):
+        message = f"nothing says which words of a verdict mean {listed(scale.words.values())}"
+        ways = " ".join(f"--map WORD={meaning}" for meaning in scale.words.values())
+        problems.append(Problem(message, file, hint=f"say it: {ways}", answer=ways))
     if not pattern:
         # The last line, alone or behind a name and a colon.
         ends = "|".join(map(re.escape, scores))

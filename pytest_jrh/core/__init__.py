@@ -362,7 +362,8 @@ class Problem:
     """One mistake in one of the user's files.
 
     `message` says what was there and what may be there; `hint` is the nearest match or the
-    command to run next, without the words "did you mean".
+    command to run next, without the words "did you mean". `answer` is what a command that asks is
+    to be given beside its arguments.
     """
 
     message: str
@@ -370,6 +371,7 @@ class Problem:
     line: int | None = None
     key: str | None = None
     hint: str | None = None
+    answer: str = ""
 
     def __str__(self) -> str:
         where = self.file or ""

@@ -6,6 +6,7 @@ else compares the name of one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
@@ -183,22 +184,23 @@ class StageSpec:
 
 
 PART_NAMES: Mapping[str, str] = {
+    "system": "system system_prompt",
     "request": "request input prompt question query instruction user_input",
     "response": "response output answer completion generation actual_output reply",
     "response_a": "response_a answer_a output_a completion_a response_1 answer_1 output_1",
     "response_b": "response_b answer_b output_b completion_b response_2 answer_2 output_2",
-    "context": "context contexts retrieval_context documents",
-    "system": "system system_prompt",
+    "context": "context contexts retrieval_context documents passage passages",
 }
 ANSWER = frozenset(PART_NAMES)
 """The parts of an answer that prompts may name, by each the names that others give it."""
 
 
 def known_name(name: str) -> str:
-    """What a variable of other people's prompts is called here; empty where it is none of ours."""
-    word = name.rpartition(".")[2].casefold()
+    """What a variable of other people's prompts is called here, such as user_question; empty where
+    it is none of ours.
+    """
     for variable, names in {**PART_NAMES, "rubric": "rubric criterion criteria"}.items():
-        if {word, word.removesuffix("s")} & {*names.split()}:
+        if re.search(rf"(?i)(^|[_.])({names.replace(' ', '|')})s?$", name):
             return variable
     return ""
 

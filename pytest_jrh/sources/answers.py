@@ -164,7 +164,8 @@ class Answers(Source):
                 hint = f"name it: init --{option} COL, or suite.format: {{{part}: {place}}}"
                 if part in PAIR:
                     hint = f"name it: suite.format: {{{part}: {place}}}"
-                problems.append(Problem(message, table.file, hint=hint))
+                answer = "" if part in PAIR else f"--{option} COL"
+                problems.append(Problem(message, table.file, hint=hint, answer=answer))
             elif columns:
                 places[part] = columns[0]
         if problems:

@@ -370,6 +370,20 @@ def columns_named(table: Table, names: str) -> list[str]:
     return [name for name in table.columns if known_name(name) in known_names]
 
 
+def columns_like(table: Table, names: str, unlike: Collection[str]) -> list[str]:
+    """The columns of texts that have one of these names as a word, and no word that is `unlike` it;
+    of several those whose last word it is, as that of `bot answer` is answer.
+    """
+    known = rf"(^|_)({names.replace(' ', '|')})s?"
+    columns: list[str] = []
+    for end in ("[^a-z]*$", "(?![a-z])"):
+        for name in () if columns else table.names:
+            is_like = re.search(known + end, known_name(name)) and not words_of(name) & {*unlike}
+            if is_like and " " in "".join(table.texts(name)):
+                columns.append(name)
+    return columns
+
+
 def judged_texts(table: Table, used: Collection[str]) -> list[str]:
     """The columns that hold what is judged, of those that are not used: by their names, else those
     whose texts are more than a few words long.

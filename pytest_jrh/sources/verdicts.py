@@ -300,7 +300,7 @@ class Values:
                 prefixes = [f"--one={column}=" for column in unclear]
             ways = [shlex.join(prefix + meaning for prefix in prefixes) for meaning in ONES]
             hint = f"say it: {' or '.join(ways)}"
-            raise InputError(message, table.file, key="--one", hint=hint)
+            raise InputError(Problem(message, table.file, None, "--one", hint, "--one ONE"))
 
     def strangers(self) -> list[str]:
         """The words of the mapping that no column has."""

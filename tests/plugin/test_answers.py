@@ -315,6 +315,6 @@ def test_a_prompt_that_shows_a_context_needs_one(tmp_path: Path) -> None:
     labels = CONFIG.replace(", perturbation, positives", "")
     path = write(tmp_path, f"{labels}judge: {{model: openai/judge, prompt_path: judge.md}}\n")
     assert run_pytest(tmp_path, f"--jrh-config={path}", "--co").code == 0
-    write_files(tmp_path, {"rows.csv": ROWS.replace("context", "passage")})
+    write_files(tmp_path, {"rows.csv": ROWS.replace("context", "rules")})
     refused = run_pytest(tmp_path, f"--jrh-config={path}", "--co")
     assert "judge.md: the prompt shows a context, but no answer has one" in refused.stderr

@@ -3,6 +3,7 @@ replace what is there."""
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -266,7 +267,7 @@ UNUSABLE: list[tuple[list[str], str]] = [
     (["first", "--judge=python:"], "must be one of model:..., python:..."),
     (["first", "--rubric=rubrics.yml"], "rubrics.yml:1: got a mapping of keys with the keys name"),
     (["first", "--prompt=text.eval"], "write {{ transcript }} and {{ rubric }} where they belong"),
-    (["first", "--prompt=typo.md"], "no part of a run\n    transcript is the nearest"),
+    (["first", "--prompt=typo.md"], "not a part of a run\n    transcript is the nearest"),
     (["first", "--prompt=own.md", "--verdict=PASS"], "a regular expression with one group"),
 ]
 
@@ -376,9 +377,9 @@ OWN_PROMPT = "Does it keep {{criteria}}?\n\n{{ input }}\n{{vars.outputs}}\n\nEnd
     [
         (
             OWN_PROMPT,
-            OWN_PROMPT.replace("criteria", "rubric")
+            OWN_PROMPT.replace("{{criteria}}", "{{ rubric }}")
             .replace("input", "request")
-            .replace("vars.outputs", "response"),
+            .replace("{{vars.outputs}}", "{{ response }}"),
         ),
         (
             '{question} {answer} as {{"a": 1}}: fine, rude',
@@ -391,7 +392,7 @@ def test_a_judge_prompt_is_taken_over(project: Path, init: Init, prompt: str, wr
     (project / "own.md").write_text(prompt, "utf-8")
     said = init(*write_table(project, "JSON lines, in words"), "--prompt=own.md", "--judge=model:m")
     assert (project / PROMPT).read_text("utf-8") == written
-    assert ("It names no rubric" in said) == ("rubric" not in written)
+    assert ("It does not show the rubric" in said) == ("rubric" not in written)
     judge = only_judge(project)
     section = judge.settings.section
     assert (judge.label, section.score_map) == ("m", {"fine": 0, "rude": 1})
@@ -436,20 +437,29 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
     [
         (["--label=human_ok"], "", "the values are 0, 1, and nothing says"),
         (["--label=human_ok", "--one=passed", "--rubric="], "", "ID: got"),
-        (["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"], "", '"yess" is no value'),
+        (
+            ["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"],
+            "",
+            '"yess" is not a value',
+        ),
         (["--one=passed"], "", "name the labels: --label COL"),
         (["--context=nowhere"], "", '--context: has no column "nowhere"'),
-        (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is no part of"),
+        (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is not a part of"),
         (["--scale=1-5"], "{{ input }}", "write {{ response }} where"),
-        ([], "{{ output }} Answer well or badly.", "which words of a verdict mean violated and "),
+        ([], "{{ output }} Answer well or badly.", "which words of a verdict mean violated, "),
         (["--scale=1-5"], "{{ output }} Answer in JSON.", "say it: --verdict"),
         (
             [],
-            "Of\n<<output>>: FINE or BAD",
-            "own.md:2: <<output>> looks like a placeholder\n    w",
+            "{output}\n%(policy)s: FINE or BAD",
+            "own.md:2: %(policy)s is not a part of an answer",
         ),
-        ([], "$input ${output}", "own.md:1: ${output} looks like a placeholder\n    write {{ resp"),
-        ([], "{{ output }} PASS, FAIL or NONE", "--map NONE=violated or =satisfied"),
+        (
+            [],
+            "<<input>> <<rules>>: PASS or FAIL",
+            "own.md:1: <<rules>> is not a part of an answer\n",
+        ),
+        ([], "{output} by {context}: PASS or FAIL", "own.md:1: {context} shows a context, and no"),
+        ([], "{{ output }} PASS, FAIL or NONE", "--map NONE=MEANING\n"),
     ],
 )
 def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
@@ -462,6 +472,88 @@ def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
     before = files(project)
     assert message in init(name, log, *([] if "--rubric=" in options else [asks]), *options, code=4)
     assert files(project) == before
+
+
+FOREIGN = {
+    "ours": ("{{ question }} {{ policy }} {{ bot_answer }}", "{{ %s }}"),
+    "single": ("{question} {policy} {answer}", "{%s}"),
+    "mixed": ("{question} <<policy>> ${bot_answer}", "{%s}"),
+    "angles": ("<<user question>> <<POLICY>> <<ANSWER>>", "{{ %s }}"),
+    "percent": ("%(question)s %(passage)s %(answer)s", "{{ %s }}"),
+    "dollars": ("$question $policy ${answer}", "{{ %s }}"),
+    "brackets": ("[QUESTION] [PASSAGE] [ANSWER]", "{{ %s }}"),
+}
+TABLES = {
+    "English": (
+        "nr,user question,policy passage,bot answer,grounded?,answer model\n"
+        '1,"When, and how?",Within 30 days.,Any time you like.,made up,m 1\n'
+        "2,By mail?,Only by mail.,By mail.,supported,m 2\n"
+        "3,By phone?,Only by mail.,Call us.,,m 1\n",
+        ["--label", "grounded?"],
+        "{}\n\nReply with one word: SUPPORTED or INVENTED.",
+        {"made up": "violated", "supported": "satisfied", "INVENTED": "violated"},
+        {"made up": 1, "supported": 0, "invented": 1},
+    ),
+    "German": (
+        "nr\tuser_question\tPolicy-Passage\tBotAnswer\tUrteil\n"
+        "1\tWann denn?\tBinnen 30 Tagen.\tWann Sie wollen.\terfunden\n"
+        "2\tPer Post?\tNur per Post.\tPer Post.\tbelegt\n",
+        ["--label=Urteil"],
+        "{}\n\nAntworte mit „gedeckt“ oder „erfunden“.",
+        {"erfunden": "violated", "belegt": "satisfied", "gedeckt": "satisfied"},
+        {"erfunden": 1, "belegt": 0, "gedeckt": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("style", FOREIGN)
+@pytest.mark.parametrize("language", TABLES)
+def test_all_that_is_not_known_is_asked_for_at_once_and_the_command_works_when_it_is_filled_in(
+    project: Path, init: Init, language: str, style: str
+) -> None:
+    table, options, ending, meanings, score_map = TABLES[language]
+    (project / "rows.csv").write_text(table, "utf-8")
+    (project / "own.md").write_text(ending.replace("{}", FOREIGN[style][0]), "utf-8")
+    rubric = ["--rubric", "grounded: It's in the policy."]
+    said = init("first", "--log=rows.csv", *options, *rubric, "--prompt=own.md", code=4)
+    command = said.splitlines()[-1]
+    for word, meaning in meanings.items():
+        assert command.count(f"{shlex.quote(word)}=MEANING") == 1
+        command = command.replace(f"{shlex.quote(word)}=MEANING", f"{shlex.quote(word)}={meaning}")
+    said = init(*shlex.split(command.partition(" init ")[2]))
+    assert "Its answers have messages at" in said
+    written = (project / PROMPT).read_text("utf-8").partition("\n")[0]
+    names = ("request", "context", "response")
+    assert written == " ".join(FOREIGN[style][1].replace("%s", name) for name in names)
+    assert only_judge(project).settings.section.score_map == score_map
+
+
+def test_columns_that_may_be_meant_are_asked_for_with_all_else(project: Path, init: Init) -> None:
+    rows = "user question,bot answer,old answer,gold answer,policy passage,manual passage,ok\n"
+    rows += "Who is it?,It is me.,It was me.,The king.,By law.,By hand.,1\n"
+    (project / "rows.csv").write_text(rows, "utf-8")
+    (project / "own.md").write_text("{context} {bot_answer}: YES or MAYBE", "utf-8")
+    begin = ["first", "--log=rows.csv", "--label=ok"]
+    said = init(*begin, "--prompt=own.md", code=4)
+    assert "bot answer, old answer may be the response" in said
+    asked = "--rubric 'ID: TEXT' --context COL --response COL --one ONE --map YES=MEANING --map MAYBE=MEANING\n"
+    assert said.endswith(f"init {' '.join(begin)} --prompt=own.md {asked}")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_written"),
+    [("http://127.0.0.1:1/v1", True), ("https://me:hunter2@host/v1", False), ("", False)],
+)
+def test_the_server_that_is_asked_here_is_asked_in_ci(
+    project: Path, init: Init, monkeypatch: pytest.MonkeyPatch, url: str, *, is_written: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    said = init(*write_table(project, "binary"))
+    assert "hunter2" not in said
+    assert ("(api_base)" in said) == is_written
+    assert read_yaml(project / CONFIG)["judge"].get("api_base", "") == url * is_written
+    init(*write_table(project, "binary"), "--judge=model:anthropic/m", "--force")
+    assert "api_base" not in read_yaml(project / CONFIG)["judge"]
 
 
 def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> None:
