@@ -16,7 +16,7 @@ from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core import InputError, same_lines
 from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
 from pytest_jrh.core.documents import Fields, Json, as_word, listed, shown
-from pytest_jrh.core.ids import case_id, empty_result, id_ends, node_part
+from pytest_jrh.core.ids import case_id, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, Extra
 from pytest_jrh.core.scales import BINARY, PLACES, numbered, paired
@@ -555,7 +555,7 @@ class TableResults(Sequence[CaseResult]):
             # Of a person without a name the note alone.
             votes.append(said.rstrip() if person else note)
         return replace(
-            empty_result(spec),
+            CaseResult.of(spec),
             answers=scale.line,
             within=scale.within,
             label=label,

@@ -16,6 +16,7 @@ instead of a traceback.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import re
 import sys
@@ -305,6 +306,11 @@ def as_known(name: str, known: Container[str]) -> str:
         if written in known:
             return written
     return name
+
+
+def short_digest(text: str, length: int = 12) -> str:
+    """The first hex digits of a text's SHA-256; 12 of them name things in addresses and reports."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def counted(number: int, noun: str) -> str:

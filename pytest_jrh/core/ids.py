@@ -8,7 +8,6 @@ some file systems ignore it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -17,9 +16,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.core import grouped
+from pytest_jrh.core import short_digest
 from pytest_jrh.core.cases import CaseSpec, Rubric
-from pytest_jrh.core.results import CaseResult, Extra, ProbeVariant
 from pytest_jrh.core.scales import Said
 
 CASES_FILE = "agent_perturbations.jsonl"
@@ -110,34 +108,6 @@ def id_ends(spec: CaseSpec) -> tuple[str, str, str]:
 def generation_id(spec: CaseSpec) -> str:
     """The id of the case without its judge: several judges look at one made case."""
     return case_id(spec if spec.judge is None else replace(spec, judge=None))
-
-
-def made_case_id(result: CaseResult) -> str:
-    """The id of the made case that a result is about: several judges look at one."""
-    # A lone judge has no part of the id, which is long work to make.
-    return result.case_id if result.spec.judge is None else generation_id(result.spec)
-
-
-def by_made_case(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
-    """The results of all judges, by the id of the case that they judged."""
-    return grouped((made_case_id(result), result) for result in results)
-
-
-def empty_result(spec: CaseSpec) -> CaseResult:
-    """The result of a spec that nothing is known of yet."""
-    probe = ProbeVariant(spec.base, spec.variant) if spec.variant else None
-    return CaseResult(
-        case_id(spec),
-        spec.suite,
-        spec.test,
-        spec.rubric_id,
-        spec.run_id,
-        spec.epoch,
-        spec.cluster,
-        spec.target_score,
-        judge=spec.judge or "",
-        extra=Extra(probe=probe),
-    )
 
 
 def perturbed_idx(spec: CaseSpec) -> str:
@@ -291,8 +261,3 @@ def _stem_part(text: str) -> str:
     # The parts of a stem are told apart by `__`; one that holds it ends in a digest, which none can
     # imitate.
     return f"{part}~{short_digest(text, 8)}" if "__" in part and "~" not in part else part
-
-
-def short_digest(text: str, length: int = 12) -> str:
-    """The first hex digits of a text's SHA-256; 12 of them name things in addresses and reports."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

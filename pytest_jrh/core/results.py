@@ -23,6 +23,7 @@ from pytest_jrh.core.cases import (
     Slices,
     Why,
 )
+from pytest_jrh.core.ids import case_id, generation_id
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, Said, Scale, scale_of_line
 
 
@@ -168,6 +169,29 @@ class CaseResult:
     answers: str = ""
     within: int = 0
     format: Literal[3] = 3
+
+    @classmethod
+    def of(cls, spec: CaseSpec) -> CaseResult:
+        """The result of a spec that nothing is known of yet."""
+        probe = ProbeVariant(spec.base, spec.variant) if spec.variant else None
+        return cls(
+            case_id(spec),
+            spec.suite,
+            spec.test,
+            spec.rubric_id,
+            spec.run_id,
+            spec.epoch,
+            spec.cluster,
+            spec.target_score,
+            judge=spec.judge or "",
+            extra=Extra(probe=probe),
+        )
+
+    @cached_property
+    def made_id(self) -> str:
+        """The id of the made case that it is about: several judges look at one."""
+        # A lone judge has no part of the id, which is long work to make.
+        return self.case_id if self.spec.judge is None else generation_id(self.spec)
 
     @cached_property
     def spec(self) -> CaseSpec:

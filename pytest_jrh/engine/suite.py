@@ -17,7 +17,15 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Places, Suite, SuiteTest, expand, with_probes
-from pytest_jrh.core import InputError, Problem, collecting, counted, frozen, grouped_by
+from pytest_jrh.core import (
+    InputError,
+    Problem,
+    collecting,
+    counted,
+    frozen,
+    grouped_by,
+    short_digest,
+)
 from pytest_jrh.core.calls import RecordMode
 from pytest_jrh.core.cases import (
     AgentRun,
@@ -37,7 +45,7 @@ from pytest_jrh.core.cases import (
 from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, printable, read_document
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
-from pytest_jrh.core.ids import Recorded, case_id, former_cassettes, short_digest
+from pytest_jrh.core.ids import Recorded, case_id, former_cassettes
 from pytest_jrh.core.scales import coded
 from pytest_jrh.core.transcript import CONTEXT_ID, answer_parts, assistant_indices
 from pytest_jrh.engine.library import Pipeline, build_pipeline

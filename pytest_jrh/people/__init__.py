@@ -14,7 +14,6 @@ from pytest_jrh.core import grouped_by
 from pytest_jrh.core.calls import VERIFIER
 from pytest_jrh.core.cases import MADE, LabelKey, Labels, RunKey, majority
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.ids import by_made_case, made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.people import (
@@ -151,7 +150,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]
     """
     made_results = [of for of in results if of.outcome in MADE or of.label is not None]
     # The judges of a panel look at the same cases, and probes have the labels of their bases.
-    made_cases = by_made_case(result for result in made_results if not result.spec.derived)
+    made_cases = grouped_by((of for of in made_results if not of.spec.derived), "made_id")
     counts: Counter[str] = Counter()
     digests = set()
     for result, *_ in made_cases.values():
@@ -172,5 +171,5 @@ def wrongly_labelled(results: Iterable[CaseResult], grounds: Grounds) -> list[Ca
         if result.spec.derived or result.label is None:
             continue
         if majority(votes_by_case.get(result.case_digest, ())) not in (None, result.label):
-            wrong.setdefault(made_case_id(result), result)
+            wrong.setdefault(result.made_id, result)
     return list(wrong.values())

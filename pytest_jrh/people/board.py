@@ -17,10 +17,18 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import Any, ClassVar, Literal
 
-from pytest_jrh.core import InputError, counted, frozen, grouped, grouped_by, name_problem
+from pytest_jrh.core import (
+    InputError,
+    counted,
+    frozen,
+    grouped,
+    grouped_by,
+    name_problem,
+    short_digest,
+)
 from pytest_jrh.core.cases import DEFAULT_SEED, Case, CaseSpec, HumanReview, LabelKey, NoVerdictCase
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.ids import generation_id, short_digest
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.sections import BlindSection
 from pytest_jrh.core.transcript import message_text, storable

@@ -29,7 +29,7 @@ from pytest_jrh.core.cases import SKIPS, UNSCORED, Case, Edit, Message, Why, maj
 from pytest_jrh.core.diffs import Piece, decisive_turns, differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.ids import LEDGER_FILE, generation_id, made_case_id
+from pytest_jrh.core.ids import LEDGER_FILE, generation_id
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.transcript import (
@@ -86,7 +86,7 @@ def stored_case(session: Session, result: CaseResult) -> tuple[Case | None, Case
     made of it; None for what is not stored, and where a model made the change.
     """
     spec = result.spec
-    base_id = generation_id(spec.base_case) if spec.derived else made_case_id(result)
+    base_id = generation_id(spec.base_case) if spec.derived else result.made_id
     case = session.redactor.value(session.records.read(base_id))
     return case, changed_again(case, spec) if case and spec.derived else None
 

@@ -26,10 +26,11 @@ from pytest_jrh.core import (
     escape_commands,
     frozen,
     grouped,
+    grouped_by,
 )
 from pytest_jrh.core.cases import MADE
 from pytest_jrh.core.files import absolute, encoded
-from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, by_made_case, generation_id
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, generation_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.people import wrongly_labelled
 from pytest_jrh.reports.for_programs import JsonReport, JunitReport
@@ -345,7 +346,7 @@ def write_suite_outputs(run: SuiteRun, session: Session, outputs: Outputs) -> No
     results = [by_case[case] for case in run.cases.specs if case in by_case]
     entries = dict(outputs.records.entries)
     reused = suite.frozen is not None or not suite.config.rand.renew
-    for made_id, of_case in by_made_case(results).items():
+    for made_id, of_case in grouped_by(results, "made_id").items():
         entry = cases.stored.get(made_id)
         is_made = any(result.outcome in MADE for result in of_case)
         # An older record of a case that this session failed to make again is not of this session.
@@ -385,7 +386,7 @@ def _write_made_cases(run: SuiteRun, outputs: Outputs) -> _MadeCases:
     except (OSError, InputError) as error:
         outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
     refused, settled, gone = set(), set(), set()
-    for made_id, [*_, result] in by_made_case(run.results).items():
+    for made_id, [*_, result] in grouped_by(run.results, "made_id").items():
         if result.extra.rejected is not None:
             refused.add(made_id)
         elif result.outcome in (*MADE, "no_case"):

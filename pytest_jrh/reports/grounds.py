@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from pytest_jrh.core import counted, grouped_by, one_line
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.people import (
     Grounds,
@@ -178,8 +177,8 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     if not grounds.people:
         return
     # What stands for cases that this session did not run, which the verifier had rejected.
-    ran = set(map(made_case_id, results))
-    every_result = [*results, *(case for case in grounds.rejected if made_case_id(case) not in ran)]
+    ran = {result.made_id for result in results}
+    every_result = [*results, *(case for case in grounds.rejected if case.made_id not in ran)]
     of_suite = list(_held_sentences(every_result, grounds))
     if not of_suite:
         yield "No judged case has a person's blind label: nothing compares the judge with people."

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pytest_jrh.core import ELLIPSIS, counted, cut_in_the_middle, one_line, shortened, visible
 from pytest_jrh.core.diffs import Piece, differences, near_changes
 from pytest_jrh.core.files import encoded
-from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.transcript import text_to_compare, titled_parts
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
@@ -148,7 +147,7 @@ def _case(case: WorstCase, session: Session, *, is_whole: bool) -> str:
     # Secrets go first: once a text is cut and escaped they could not be found.
     clean = session.redactor.text
     result = session.result(case.case_id)
-    made_id = made_case_id(result)
+    made_id = result.made_id
     record, probe_case = stored_case(session, result)
     text = ""
     edits = [] if record is None else list(shown_edits(record))

@@ -21,18 +21,12 @@ from pydantic_core import to_json
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core import InputError, counted, visible
+from pytest_jrh.core import InputError, counted, grouped_by, visible
 from pytest_jrh.core.calls import EDITOR
 from pytest_jrh.core.cases import Case, Message, Rubric
 from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.files import atomic_write, file_name_part
-from pytest_jrh.core.ids import (
-    UNNAMED_BASE,
-    artifact_stem,
-    by_made_case,
-    generation_id,
-    perturbed_idx,
-)
+from pytest_jrh.core.ids import UNNAMED_BASE, artifact_stem, generation_id, perturbed_idx
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.transcript import render_transcript
@@ -216,7 +210,7 @@ def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs)
     # Of answers each test has a table of its own.
     tables = [test.name for test in suite.tests] if suite.config.rand.tests else []
     rows: dict[tuple[str, str], list[Fields]] = {}
-    for made_id, of_case in by_made_case(results).items():
+    for made_id, of_case in grouped_by(results, "made_id").items():
         spec, case, row = of_case[0].spec, None, None
         try:
             case = outputs.records.read(made_id)

@@ -22,7 +22,6 @@ from pytest_jrh.core import (
 )
 from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import Case, Message, Rubric
-from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, total_spending
 from pytest_jrh.core.scales import Scale, coded
@@ -301,7 +300,7 @@ class Session:
         by_case = {}
         for result in self.made_results:
             if not result.spec.derived:
-                by_case[made_case_id(result)] = result
+                by_case[result.made_id] = result
         return list(by_case.values())
 
     @cached_property
@@ -350,7 +349,7 @@ class Session:
         """The case as it was made, if it is kept."""
         # Of a frozen suite the cases of a review are gone when the reports are written.
         with contextlib.suppress(OSError):
-            return self.records.read(made_case_id(result))
+            return self.records.read(result.made_id)
         return None
 
     def scale(self, result: CaseResult) -> Scale:

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 
-from pytest_jrh.core import capital, counted, frozen, grouped_by, one_line, out_of
+from pytest_jrh.core import capital, counted, frozen, grouped_by, one_line, out_of, short_digest
 from pytest_jrh.core.cases import MADE, SKIPS
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.reports.blocks import (
     MOST_ON_PAGE,

@@ -21,7 +21,6 @@ from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import Json, as_text, listed, read_text
 from pytest_jrh.core.files import atomic_write, exists
-from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import NO_SUCH
 from pytest_jrh.core.transcript import message_text
@@ -138,7 +137,7 @@ class ReviewedCases(SessionCases):
         )
 
     def case_and_turns(self, result: CaseResult) -> tuple[Case, list[Json]]:
-        case = self.reviewed[made_case_id(result)].case
+        case = self.reviewed[result.made_id].case
         return case, case_turns(case)
 
     def row(self, made_id: str) -> Json:

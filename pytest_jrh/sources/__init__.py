@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_jrh.core import InputError, Problem, counted, first_problems
+from pytest_jrh.core import InputError, Problem, counted, first_problems, short_digest
 from pytest_jrh.core.cases import (
     DEFAULT_SEED,
     AgentRun,
@@ -29,7 +29,6 @@ from pytest_jrh.core.cases import (
 )
 from pytest_jrh.core.documents import DamagedError, Json, as_text, listed, other_kind, printable
 from pytest_jrh.core.files import LONGEST_HEAD
-from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat, Of
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX
 from pytest_jrh.sources.answers import ANSWERS, ONE_TURN, PAIRS, Answers

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_jrh.core import InputError, Problem, counted
+from pytest_jrh.core import InputError, Problem, counted, short_digest
 from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
 from pytest_jrh.core.documents import (
@@ -31,7 +31,6 @@ from pytest_jrh.core.documents import (
     shown,
     whole_number,
 )
-from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.scales import PLACES, code_of, other_place
 from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.transcript import (

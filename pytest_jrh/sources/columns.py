@@ -26,10 +26,11 @@ from pytest_jrh.core import (
     grouped,
     nearest_hint,
     same_lines,
+    short_digest,
 )
 from pytest_jrh.core.cases import Message, Rubric, RunKey, Slices
 from pytest_jrh.core.documents import Fields, as_text, as_word, listed, shown, whole_number
-from pytest_jrh.core.ids import question_digest, short_digest
+from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.transcript import COLUMN_ID
 from pytest_jrh.sources.results.scores import Results, quoted
 from pytest_jrh.sources.source import as_pointer, at, clusters_by, short_text, top_field

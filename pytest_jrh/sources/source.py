@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
-from pytest_jrh.core import InputError, Problem, frozen, nearest_hint
+from pytest_jrh.core import InputError, Problem, frozen, nearest_hint, short_digest
 from pytest_jrh.core.cases import AgentRun, Preprocessor, RunKey, RunSummary, Unscored
 from pytest_jrh.core.documents import (
     DamagedError,
@@ -35,7 +35,6 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.files import read_head
-from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import storable
 

@@ -30,7 +30,6 @@ import numpy.typing as npt
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core import counted, frozen
 from pytest_jrh.core.cases import JUDGED, MADE, LabelKey, majority
-from pytest_jrh.core.ids import made_case_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, Scale
 from pytest_jrh.stats.intervals import (
@@ -264,7 +263,7 @@ def verifier_against_people(
     `people` is as in `against_people`.
     """
     # The judges of a panel look at the same cases.
-    made = {made_case_id(result): result for result in results}
+    made = {result.made_id: result for result in results}
     digests = dict.fromkeys(digest_of(result) for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
     cases = [VotedCase(key, key, None, dict(enumerate(said))) for key, said in votes.items()]

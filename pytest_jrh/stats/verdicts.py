@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from pytest_jrh.core import counted, frozen
 from pytest_jrh.core.cases import JUDGED, UNSCORED, Outcome, Slices, Why
-from pytest_jrh.core.ids import generation_id, made_case_id
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, RubricScales, Scale
 from pytest_jrh.core.sections import GateRules
@@ -295,7 +295,7 @@ def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[di
             "rubric": result.rubric_id,
             "test": result.test,
             "variant": spec.variant,
-            "made": made_case_id(result),
+            "made": result.made_id,
             "cluster": spec.cluster_id,
             "run": (result.run_id, result.epoch),
             "scale": scales.get((result.suite, result.rubric_id), result.scale),

@@ -36,7 +36,7 @@ from pytest_jrh.core import InputError, counted, one_line, plain, shortened
 from pytest_jrh.core.cases import NOTHING_WRONG, UNEDITED, Case, CaseSpec, LabelSource, Why
 from pytest_jrh.core.documents import Fields, Json, misfit, parsed_lines, read_text
 from pytest_jrh.core.files import atomic_write, encoded, exists, git_output, relative_path
-from pytest_jrh.core.ids import JUDGING, LEDGER_FILE, empty_result
+from pytest_jrh.core.ids import JUDGING, LEDGER_FILE
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection, Verdict
 from pytest_jrh.core.sections import GateRules
@@ -150,7 +150,7 @@ def case_result(
     """The result of one spec, without what it took; `case` is None where none was made, `why` says
     why there is no verdict, and `rejected` is the one that the verifier rejected.
     """
-    result = empty_result(spec)
+    result = CaseResult.of(spec)
     probabilities = [one.probability for one in verdicts if one.probability is not None]
     note, written = "", case or rejected
     if written is not None and KINDS[spec.test].is_made:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.ids import short_digest
+from pytest_jrh.core import short_digest
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports.page import HtmlReport
 from tests.browser.opened import Opened

@@ -8,8 +8,8 @@ from dataclasses import replace
 from random import Random
 
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, Variant
+from pytest_jrh.core import short_digest
 from pytest_jrh.core.cases import Case, NoVerdictCase, Rubric
-from pytest_jrh.core.ids import short_digest
 from pytest_jrh.core.scales import PLACES, code_of, other_place
 from pytest_jrh.core.transcript import in_other_order, is_pair, paired
 
