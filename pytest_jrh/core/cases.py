@@ -8,6 +8,7 @@ list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from statistics import median
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SkipValidation
 
-from pytest_jrh.core import JrhError, frozen
+from pytest_jrh.core import JrhError, frozen, short_digest
 from pytest_jrh.core.scales import (
     NOT_APPLICABLE,
     Objective,
@@ -432,6 +433,20 @@ class Rubric:
         """The answers on offer."""
         return self.answers or self.offering(scale_of(self.score_levels))
 
+    @property
+    def digest(self) -> str:
+        """Of what a person who labels is asked; empty where the rubric is an id without a text.
+
+        Where a line of the rubric is broken does not count.
+        """
+        if self.instructions == self.id:
+            return ""
+        words = self.instructions.split()
+        levels: list[object] = [(level.score, level.label) for level in self.score_levels]
+        if self.classes or self.not_applicable:
+            levels += [self.classes, self.not_applicable]
+        return short_digest(json.dumps([words, levels]), 16)
+
     def offering(self, scale: Scale) -> Scale:
         """A scale with the rubric's own classes in its place, and n/a beside it where it is due."""
         if self.classes:
@@ -632,6 +647,11 @@ class Case:
     def scale(self) -> Scale:
         """The answers on offer."""
         return self.rubric.scale
+
+    @property
+    def holds_acts(self) -> bool:
+        """Whether it was made with edits of acts."""
+        return any(edit.is_splice for edit in self.outcome.edits)
 
     @property
     def verifier_answer(self) -> int | None:

@@ -8,7 +8,6 @@ some file systems ignore it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pytest_jrh.core import short_digest
-from pytest_jrh.core.cases import CaseSpec, Rubric
+from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.scales import Said
 
 CASES_FILE = "agent_perturbations.jsonl"
@@ -78,20 +77,6 @@ def case_name(spec: CaseSpec) -> str:
     they apply.
     """
     return f"{node_part(spec.run_id)}[{'-'.join([*_key(spec), *_judge(spec)])}]"
-
-
-def question_digest(rubric: Rubric) -> str:
-    """Of what a person who labels is asked; empty where the rubric is an id without a text.
-
-    Where a line of the rubric is broken does not count.
-    """
-    if rubric.instructions == rubric.id:
-        return ""
-    words = rubric.instructions.split()
-    levels: list[object] = [(level.score, level.label) for level in rubric.score_levels]
-    if rubric.classes or rubric.not_applicable:
-        levels += [rubric.classes, rubric.not_applicable]
-    return short_digest(json.dumps([words, levels]), 16)
 
 
 def case_id(spec: CaseSpec) -> str:

@@ -193,6 +193,12 @@ class CaseResult:
         # A lone judge has no part of the id, which is long work to make.
         return self.case_id if self.spec.judge is None else generation_id(self.spec)
 
+    @property
+    def made_digest(self) -> str:
+        """The digest of the case that was judged, or that the verifier rejected; empty without."""
+        rejected = self.extra.rejected
+        return self.case_digest if rejected is None else rejected.case_digest
+
     @cached_property
     def spec(self) -> CaseSpec:
         """The case and the judge that it is a result of."""

@@ -22,7 +22,6 @@ from pytest_jrh.stats.people import (
     VotedCase,
     Votes,
     against_people,
-    digest_of,
     verifier_against_people,
 )
 
@@ -139,7 +138,7 @@ def held_against_people(
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
     """How many blind labels are of none of these cases."""
-    digests = {digest_of(result) for result in results if not result.spec.derived}
+    digests = {result.made_digest for result in results if not result.spec.derived}
     return sum(len(said) for digest, said in grounds.blind_votes.items() if digest not in digests)
 
 

@@ -141,7 +141,7 @@ def with_edits(case: Case, decision: Decision) -> Case:
         changed[index], dropped = replace_text(messages[index], edited)
         before: Transcript = ()
         after: Transcript = ()
-        if holds_acts(case):
+        if case.holds_acts:
             before, after = (messages[index],), (changed[index],)
         by_hand = Edit(
             message_index=index,
@@ -164,11 +164,6 @@ def with_edits(case: Case, decision: Decision) -> Case:
     if decision.expected is not None:
         case = replace(case, expected=coded(decision.expected))
     return case
-
-
-def holds_acts(case: Case) -> bool:
-    """Whether a case was made with edits of acts."""
-    return any(edit.is_splice for edit in case.outcome.edits)
 
 
 def is_editable(messages: Sequence[Message], index: int) -> bool:

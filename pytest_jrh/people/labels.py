@@ -63,7 +63,6 @@ from pytest_jrh.core.documents import (
     whole_number,
 )
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
-from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
 from pytest_jrh.sources.answers import place_named
 from pytest_jrh.sources.columns import Table, columns_named
@@ -236,7 +235,7 @@ class LabelRow:
     digest: str = ""
     """Of the text that was labelled, by the columns of a table; see `verdicts.text_digests`."""
     rubric_digest: str = ""
-    """Of what was asked; see `question_digest`. Another wording is another question."""
+    """Of what was asked; see `Rubric.digest`. Another wording is another question."""
     weight: str = ""
     """How many cases the label stands for, of those that were drawn by what a judge said."""
     line: int | None = None
@@ -372,7 +371,7 @@ class Joiner:
                 if rubric_id in self.untargeted:
                     left_out[_UNTARGETED] += 1
                     continue
-                if row.rubric_digest not in ("", question_digest(self.rubrics[rubric_id])):
+                if row.rubric_digest not in ("", self.rubrics[rubric_id].digest):
                     left_out[_REWORDED] += 1
                     continue
                 run_id, epoch = self.run_of(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
@@ -732,7 +731,7 @@ class LabelTable:
                     label.note,
                     split,
                     case.run.metadata["digest"],
-                    question_digest(case.rubric),
+                    case.rubric.digest,
                     weight,
                 )
                 rows.append(own_row)
@@ -758,7 +757,7 @@ class LabelTable:
         case = self._cases.get(self._about(row))
         if case is None or row.digest not in ("", case.run.metadata["digest"]):
             return None
-        return case if row.rubric_digest in ("", question_digest(case.rubric)) else None
+        return case if row.rubric_digest in ("", case.rubric.digest) else None
 
 
 def label_word(case: Case, label: int | None) -> str:

@@ -41,7 +41,6 @@ from pytest_jrh.stats.people import (
     THE_JUDGE,
     AgainstPeople,
     Agreement,
-    digest_of,
     violation_rates,
 )
 
@@ -185,7 +184,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     yield from of_suite
     by_rubric = grouped_by(every_result, "rubric_id")
     for rubric, of_rubric in by_rubric.items():
-        labelled = len({digest_of(result) for result in of_rubric} & grounds.blind_votes.keys())
+        labelled = len({result.made_digest for result in of_rubric} & grounds.blind_votes.keys())
         if labelled >= FEWEST_LABELS and len(by_rubric) > 1:
             for sentence in _held_sentences(of_rubric, grounds):
                 yield f"{rubric}: {sentence}"

@@ -46,7 +46,6 @@ from pytest_jrh.core.transcript import (
     render_tool_calls,
     sources_of,
 )
-from pytest_jrh.people.decisions import holds_acts
 from pytest_jrh.reports.blocks import block_values
 from pytest_jrh.reports.case_facts import (
     blind_scores,
@@ -455,7 +454,7 @@ def _beside(
 
 def _made_turn(case: Case, pair: TurnPair, before: Message, after: Message, turn: Json) -> Json:
     index = turn["index"]
-    is_left_out = pair.new is None and holds_acts(case)
+    is_left_out = pair.new is None and case.holds_acts
     # Those that left it out, or made what stands at this position of the made transcript.
     edits = []
     for edit in case.outcome.edits:
@@ -473,7 +472,7 @@ def _made_turn(case: Case, pair: TurnPair, before: Message, after: Message, turn
     turn["why"] = list(_why(case, pair.old, edits))
     if is_left_out:
         return {**turn, "state": LEFT_OUT}
-    if pair.old is None and holds_acts(case):
+    if pair.old is None and case.holds_acts:
         return {**turn, "state": INSERTED}
     turn["state"] = EDITED
     if any(edit.editor_reason == BY_HAND for edit in edits):

@@ -30,7 +30,6 @@ from pytest_jrh.core import (
 )
 from pytest_jrh.core.cases import Message, Rubric, RunKey, Slices
 from pytest_jrh.core.documents import Fields, as_text, as_word, listed, shown, whole_number
-from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.transcript import COLUMN_ID
 from pytest_jrh.sources.results.scores import Results, quoted
 from pytest_jrh.sources.source import as_pointer, at, clusters_by, short_text, top_field
@@ -536,7 +535,7 @@ def _of_one_question(labels: Table, table: Table) -> Table:
     Raises `InputError` where a rubric has labels of several, but nothing says which one is meant.
     """
     questions = [(rubric, digest) for rubric, digest in labels.cells("rubric_id", "rubric_digest")]
-    in_table = {question_digest(Rubric("", text)) for text in {*table.texts("rubric_text")}}
+    in_table = {Rubric("", text).digest for text in {*table.texts("rubric_text")}}
     kept_questions = set()
     for rubric, of_rubric in grouped(questions).items():
         wordings = {*of_rubric} - {""}

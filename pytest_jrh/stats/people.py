@@ -264,7 +264,7 @@ def verifier_against_people(
     """
     # The judges of a panel look at the same cases.
     made = {result.made_id: result for result in results}
-    digests = dict.fromkeys(digest_of(result) for result in made.values())
+    digests = dict.fromkeys(result.made_digest for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
     cases = [VotedCase(key, key, None, dict(enumerate(said))) for key, said in votes.items()]
     scale = next((result.scale for result in made.values()), BINARY)
@@ -279,7 +279,7 @@ def verifier_against_people(
     rejected = []
     for result in looked:
         rejection, cluster = result.extra.rejected, result.spec.cluster_id
-        label = majority(votes.get(digest_of(result), ()))
+        label = majority(votes.get(result.made_digest, ()))
         if label is None or result.case_id not in first:
             continue
         if rejection is None:
@@ -296,17 +296,11 @@ def _share(marks: Sequence[_Mark]) -> Estimate:
     return estimate_share(wrong, [cluster for _, cluster in marks], missing=_UNSEEN)
 
 
-def digest_of(result: CaseResult) -> str:
-    """The digest of the case that was judged, or that the verifier rejected; empty without one."""
-    rejected = result.extra.rejected
-    return result.case_digest if rejected is None else rejected.case_digest
-
-
 def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:
     """The ids of these cases, of those with one rubric, transcript and label the first alone."""
     first: dict[str, str] = {}
     for result in results:
-        first.setdefault(digest_of(result), result.case_id)
+        first.setdefault(result.made_digest, result.case_id)
     return set(first.values())
 
 

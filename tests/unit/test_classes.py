@@ -16,7 +16,7 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Label, Rubric, RunSummary, Unscored, Verification
 from pytest_jrh.core.documents import read_document
-from pytest_jrh.core.ids import artifact_stem, case_name, cassette_path, question_digest
+from pytest_jrh.core.ids import artifact_stem, case_name, cassette_path
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, code_of, named, spelled
 from pytest_jrh.judges.judge import judge_response, judged_case
@@ -207,7 +207,7 @@ def test_records_and_the_ledger_have_words(rubric: Rubric, said: Any) -> None:
     assert not read.altered
     reworded = replace(rubric, not_applicable="Nobody is there.")
     assert case_digest(replace(case, rubric=reworded)) != case_digest(case)
-    assert question_digest(reworded) != question_digest(rubric)
+    assert reworded.digest != rubric.digest
     # And a result of it, also of one that the verifier rejected.
     verdict = Verdict(cast("int", case.expected), "r")
     verdict_of_it = case_result(case.spec, case, verdicts=[verdict])

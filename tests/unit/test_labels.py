@@ -18,7 +18,6 @@ from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Label, Rubric, RunSummary
 from pytest_jrh.core.documents import NoLabelError, label_value, mapped
-from pytest_jrh.core.ids import question_digest
 from pytest_jrh.core.results import CaseResult, Rejection
 from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
 from pytest_jrh.people import Grounds, held_against_people, is_same
@@ -123,7 +122,7 @@ def test_a_map_says_what_values_mean(path: Path) -> None:
 
 
 def test_labels_of_another_wording_of_a_rubric_are_not_used(path: Path) -> None:
-    now, before = question_digest(KIND), question_digest(replace(KIND, instructions="Be nice."))
+    now, before = KIND.digest, replace(KIND, instructions="Be nice.").digest
     head = "run_id,label,rubric_digest"
     joined = join(path, f"{head}\na,1,{now}\na,0,{before}\nb,0,\n")
     assert values(joined) == {"a1": 1, "b1": 0}
