@@ -137,22 +137,18 @@ def _table_headline(session: Session, suite: str) -> str:
     if not judged or not judged[0].total.counts.n:
         return "no case was judged" if session.results else "labels, but no verdict"
     total = judged[0].total
-    if any(total.judged.weight.names) and total.accuracy.lower is not None:
-        wrong_share = total.accuracy.complement()
-        name, kappa = total.kappa
-        return (
-            f"the judge is wrong in {figures.percent(wrong_share.value)} "
-            f"({figures.range_text(wrong_share)}), by {counted(wrong_share.n, 'weighted label')}; "
-            f"{name} {figures.figure_text(name.replace(' ', '_'), kappa)}"
-        )
     cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
-    if not wrong:
+    if any(total.judged.weight.names) and total.accuracy.lower is not None:
+        share = total.accuracy.complement()
+        text = f"{figure(share).whole}, by {counted(share.n, 'weighted label')}"
+    elif wrong:
+        text = f"{wrong:,} of {cases} ({figures.percent(wrong / total.counts.n)})"
+    else:
         return f"the judge gives the label in all {cases}{figures.right_text(total.judged)}"
-    text = f"the judge is wrong in {wrong:,} of {cases} ({figures.percent(wrong / total.counts.n)})"
     name, kappa = total.kappa
     if kappa.value is not None:
-        text += f"; {name} {figures.decimal(kappa.value)} ({figures.range_text(kappa, 'number')})"
-    return text
+        text += f"; {name} {figure(kappa, 'number').whole}"
+    return f"the judge is wrong in {text}"
 
 
 def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) -> Iterator[Block]:
