@@ -439,13 +439,13 @@ class TableResults(Sequence[CaseResult]):
         self.name = Path(table.table.file).stem or table.table.file
         # What a page lists is asked for several times.
         self._at = lru_cache(maxsize=_MOST_KEPT)(self._result)
-        self._is_verdict = table.values.scale.is_verdict
+        is_verdict = table.values.scale.is_verdict
         self.rows: list[tuple[TableCase, str]] = []
         for judge in self.judges:
             for case in table.cases.values():
                 # One with neither label nor verdict counts for nothing, and of some the judge has
                 # no row; one on which people disagree has their votes.
-                is_rated = (self._is_verdict or case.votes) and case.given.get(judge)
+                is_rated = (is_verdict or case.votes) and case.given.get(judge)
                 if judge in case.given and (case.label is not None or is_rated):
                     self.rows.append((case, judge))
         self._slices = table_slices(table.table, table.columns)
@@ -512,13 +512,11 @@ class TableResults(Sequence[CaseResult]):
         if earlier is None:
             return None
         scores = earlier.scores(self.judges_before[judge])
-        is_changed = case.label is None and case.key.case in self.table.changed
-        is_rated = self._is_verdict or case.label is not None or is_changed
-        if not scores or not is_rated:
+        if not scores:
             return None
-        label = earlier.label
-        if label is None:
-            label = scores[0] if is_changed else case.label
+        label = case.label if earlier.label is None else earlier.label
+        if label is None and case.key.case in self.table.changed:
+            label = scores[0]
         return None if label is None else _Line(earlier, scores, label)
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
