@@ -41,12 +41,12 @@ from pytest_jrh.core.transcript import (
 )
 from pytest_jrh.reports.blocks import Diff
 from pytest_jrh.reports.session import Session, what_was_done
-from pytest_jrh.reports.topics import not_shown_text
 
 WIDTH = 80
 INDENT = "    "
 _LONGEST_LABEL = 50
 _MOST_NUMBERS = 5
+_MOST_TURNS = 8
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
 
 
@@ -237,6 +237,22 @@ def _different(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, str]]:
         else:
             numbers = listed(map(str, repeats), _MOST_NUMBERS)
             yield verdict, f"{len(repeats)} repeats ({numbers})"
+
+
+def not_shown_text(result: CaseResult) -> str:
+    """What a judge was not shown of a case, as `not shown [9], [11]`, and of one without edits how
+    many turns; empty where it was.
+    """
+    shown = result.extra.shown
+    if shown is not None and shown.read:
+        return f"not shown its whole prompt: the server read {shown.read:,} tokens of it"
+    if shown is None or not shown.missing:
+        return ""
+    if shown.is_whole:
+        return f"not shown {len(shown.missing):,} of {counted(shown.turns, 'turn')}"
+    turns = listed((f"[{index}]" for index in shown.missing), _MOST_TURNS)
+    luck = ": right by luck" if result.outcome == "agree" else ""
+    return f"not shown {turns}{luck}"
 
 
 def no_verdict_text(why: Why) -> str:

@@ -31,11 +31,16 @@ from pytest_jrh.reports.blocks import (
     WorstCase,
     is_warning,
 )
-from pytest_jrh.reports.case_facts import asked_and_answered, shown_edits, stored_case, voices
+from pytest_jrh.reports.case_facts import (
+    asked_and_answered,
+    not_shown_text,
+    shown_edits,
+    stored_case,
+    voices,
+)
 from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
-from pytest_jrh.reports.topics import not_shown_text
 from pytest_jrh.stats.decision import Word
 
 LIMIT = 60_000

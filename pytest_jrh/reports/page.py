@@ -51,13 +51,14 @@ from pytest_jrh.reports.case_facts import (
     blind_scores,
     facts_of,
     no_verdict_text,
+    not_shown_text,
     stored_case,
     voices,
 )
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session, spending_line, what_was_done
 from pytest_jrh.reports.summary import compose, read_first
-from pytest_jrh.reports.topics import contradicting_cases, not_shown_text
+from pytest_jrh.reports.topics import contradicting_cases
 from pytest_jrh.store.records import BY_HAND
 
 FOLDER = Path(__file__).parent / "page"

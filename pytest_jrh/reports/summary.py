@@ -41,15 +41,6 @@ from pytest_jrh.reports.counts import (
     probe_blocks,
     slice_tables,
 )
-from pytest_jrh.reports.grounds import (
-    disputed_cases,
-    label_sentences,
-    labels_line,
-    people_answer,
-    people_sections,
-    violation_sentences,
-    wrong_labels,
-)
 from pytest_jrh.reports.session import WORST_FIRST, Session, run_title, spending_line, what_was_done
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.decision import Kind, Word
@@ -163,13 +154,13 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
             if len(of_rubrics) > 1:
                 within = f"{min(of_rubrics):,} to {within}, by the rubric"
             yield Sentence(f"right means within {within} of the label")
-        yield from wrong_labels(session, suite)
+        yield from topics.wrong_labels(session, suite)
         decision = session.decisions.get(suite)
         if decision is not None:
             yield from map(Sentence, decision.beside)
         yield from count_blocks(session, suite, bars=bars)
         yield from slice_tables(session, suite)
-        yield from people_answer(session, suite)
+        yield from topics.people_answer(session, suite)
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(change)
@@ -181,14 +172,16 @@ def _steps(session: Session) -> Iterator[ReadFirst | Line]:
     first_case = worst_cases(session)
     if first_case:
         yield first_case
-    rates = chain.from_iterable(violation_sentences(session, suite) for suite in session.grounds)
+    rates = chain.from_iterable(
+        topics.violation_sentences(session, suite) for suite in session.grounds
+    )
     # Of a table that fails the reasons need the room, and the details have the rates.
     is_failing_table = session.is_table and session.word == "FAIL"
     for sentence in islice(rates, 0 if is_failing_table else _MOST_RATES):
         yield Line("violated", sentence)
     if not (first_case and session.is_part):
         # Of a part that is read again, the case says whose its label is.
-        yield from labels_line(session)
+        yield from topics.labels_line(session)
     yield from next_lines(session)
 
 
@@ -320,7 +313,7 @@ def _doubts(session: Session) -> Iterator[Block]:
         yield from other_lists
     yield from topics.review_blocks(session)
     yield from topics.left_out_blocks(session)
-    yield from disputed_cases(session)
+    yield from topics.disputed_cases(session)
     if not any(table.is_finding for table in session.probes) and session.word != "FAIL":
         yield from map(Sentence, finding_sentences(session.probes))
     for panel in session.panels:
@@ -362,8 +355,8 @@ def _details(session: Session) -> Iterator[Block]:
     yield from _calibration(session)
     yield from probe_blocks(session.probes)
     yield from topics.panel_blocks(session)
-    yield from people_sections(session)
-    if labels := label_sentences(session):
+    yield from topics.people_sections(session)
+    if labels := topics.label_sentences(session):
         yield Section("Labels", (Points(tuple(labels)),))
     points = (*session.about, *session.origin, *topics.shown_sentences(session))
     origin: list[Block] = [Points(points)] if points else []
@@ -431,7 +424,7 @@ def _next_steps(session: Session) -> Iterator[Line]:
             yield Line("next", text, command=session.command(["--jrh-record-mode=new_episodes"]))
     if not session.is_judged:
         return
-    if any(wrong_labels(session, suite) for suite in session.grounds):
+    if any(topics.wrong_labels(session, suite) for suite in session.grounds):
         text = "drop the labels that people found wrong"
         yield Line("next", text, command=session.command(["--jrh-review"]))
     if session.is_part or session.is_merge:

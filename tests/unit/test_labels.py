@@ -23,9 +23,9 @@ from pytest_jrh.core.scales import BINARY, ScoreLevel, numbered
 from pytest_jrh.people import Grounds, held_against_people, is_same
 from pytest_jrh.people import labels as people_labels
 from pytest_jrh.people.labels import JoinedLabels, Joiner, PersonLabel, find_labels, read_rows
-from pytest_jrh.reports.grounds import label_sentences, labels_line
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.topics import label_sentences, labels_line
 from pytest_jrh.sources.source import RunFields
 from pytest_jrh.stats.people import AgainstPeople, VerifierAgainstPeople
 from tests.support.judged_sessions import printed

@@ -27,10 +27,9 @@ from pytest_jrh.core.scales import BINARY, most_frequent, numbered
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.people import Grounds
 from pytest_jrh.reports.for_programs import data_of, section_data
-from pytest_jrh.reports.grounds import violation_sentences
 from pytest_jrh.reports.rand_files import metric
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.topics import figures_table
+from pytest_jrh.reports.topics import figures_table, violation_sentences
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.figures import all_warnings, percent, range_text, sections
 from pytest_jrh.stats.intervals import Estimate
