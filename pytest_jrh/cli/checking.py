@@ -31,7 +31,6 @@ from pytest_jrh.sources.columns import (
     ROLES,
     TEXTS,
     CaseKey,
-    Columns,
     choose_columns,
     columns_named,
     labels_for,
@@ -161,11 +160,6 @@ class CheckedTable:
     judge_names: tuple[str, ...]
     labels: VerdictTable | None
     earlier: VerdictTable | None
-
-    @property
-    def columns(self) -> Columns:
-        """Which column was taken for what."""
-        return self.table.columns
 
     @property
     def results(self) -> Sequence[CaseResult]:

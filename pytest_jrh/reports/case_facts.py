@@ -174,7 +174,7 @@ class Voice(NamedTuple):
     word: str
     why: str
     by: str
-    wrong: bool
+    wrong: bool = False
 
 
 def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -> list[Voice]:
@@ -195,7 +195,7 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
         reason = label_reason(case) if case is not None else votes
         add("label", label, reason, label_basis(session, first).text)
     elif votes:
-        heard.append(Voice("label", "no label", votes, "", wrong=False))
+        heard.append(Voice("label", "no label", votes, ""))
     if case is not None and case.outcome.verification is not None:
         verified = case.verifier_answer
         if verified != label:
@@ -219,9 +219,9 @@ def voices(session: Session, results: Sequence[CaseResult], case: Case | None) -
             add(speaker, verdict.score, verdict.reasoning, by)
         why = no_verdict_text(result.why)
         if result.outcome in UNSCORED:
-            heard.append(Voice(speaker, "no verdict", why, result.outcome, wrong=False))
+            heard.append(Voice(speaker, "no verdict", why, result.outcome))
         elif result.outcome == "no_case":
-            heard.append(Voice("no case", "not judged", why, "", wrong=False))
+            heard.append(Voice("no case", "not judged", why, ""))
     speakers = grouped((voice[1:], voice.who) for voice in heard)
     return [Voice(", ".join(names), *said) for said, names in speakers.items()]
 

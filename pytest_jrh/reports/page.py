@@ -159,15 +159,14 @@ class HtmlReport(Report):
             values["of"] = len(listed)
             listed = listed[:_MOST_OF_TABLE]
         # The cases of a source run share a data block, as they share most of their turns.
-        run_names: dict[tuple[str, str, int], str] = {}
         blocks: dict[str, list[str]] = {}
         for made_id in listed:
             row = cases.row(made_id)
-            run = (row["suite"], row["run"], row["epoch"])
+            run = f"{row['suite']}/{row['run']}/{row['epoch']}"
             if session.is_table:
                 # Each of these has texts of its own, and the search opens all blocks.
-                run = ("", "", len(values["cases"]) // 50)
-            row["block"] = name = run_names.setdefault(run, f"block-{len(run_names)}")
+                run = str(len(values["cases"]) // 50)
+            row["block"] = name = f"block-{short_digest(run)}"
             blocks.setdefault(name, []).append(made_id)
             values["cases"].append(row)
         html, _ = page_html(printable(session.redactor.value(values)))
@@ -275,6 +274,12 @@ class SessionCases:
         title = what_was_done(first) or one_line(first.run_id)
         if first.outcome == "no_case" and not first.extra.edit:
             title = shortened(one_line(no_verdict_text(first.why)), _LONGEST_TITLE)
+        outcomes = {result.outcome for result in results}
+        kind = "right" if "agree" in outcomes else "no label"
+        if "disagree" in outcomes:
+            kind = "turned" if first.spec.derived else _first_wrong(results).mistake
+        elif outcomes & {*UNSCORED, "no_case", "generated"}:
+            kind = "not judged"
         judges = []
         for result in results:
             key, is_wrong = short_digest(result.case_id), result.outcome == "disagree"
@@ -288,22 +293,11 @@ class SessionCases:
             "test": first.test,
             "variant": first.spec.variant,
             "title": title,
-            "kind": self._kind(results),
+            "kind": kind,
             "tags": list(self._tags(results)),
             "judges": judges,
             "node": self.session.node(_first_wrong(results).case_id),
         }
-
-    def _kind(self, results: Sequence[CaseResult]) -> str:
-        outcomes = {result.outcome for result in results}
-        first = results[0]
-        if "disagree" in outcomes:
-            if first.spec.derived:
-                return "turned"
-            return _first_wrong(results).mistake
-        if outcomes & {*UNSCORED, "no_case", "generated"}:
-            return "not judged"
-        return "right" if "agree" in outcomes else "no label"
 
     def _tags(self, results: Sequence[CaseResult]) -> Iterator[str]:
         """What else is to be said of a case, by which it can be found."""

@@ -245,13 +245,9 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
     """A table; where it is too wide, titles take two lines, and intervals a table of their own."""
     totals = [row for row in table.rows if row.level == "total"]
     rows = [row for row in table.rows if row.level != "total"]
-    hidden = len(rows) - max(table.most, _FEWEST_ROWS)
-    if hidden == 1:
-        # The line that says so has room for it.
-        hidden = 0
-    if hidden > 0:
-        del rows[-hidden:]
-    rows += totals
+    most = max(table.most, _FEWEST_ROWS)
+    hidden = len(rows) - most
+    rows = [*rows[:most], *totals]
     whole, figures, intervals = [], [], []
     for row in rows:
         name = one_line(row.name)

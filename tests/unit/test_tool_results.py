@@ -237,7 +237,7 @@ def test_a_label_stands_in_a_variable_or_in_metadata() -> None:
     for labels in ("", written(results, "labels.json")):
         table = checked("", results, label="vars.human", labels=labels)
         assert counts(table) == {"1 disagree": 3 * 4}
-        assert table.columns.label == "vars.human"
+        assert table.table.columns.label == "vars.human"
 
 
 def test_each_question_of_promptfoo_is_a_rubric() -> None:
@@ -284,7 +284,7 @@ def test_equal_outputs_of_a_repeated_test_are_one_case(check: Check, where: str)
     table = checked("", document, labels="labels.csv")
     scores = {result.run_id: (result.label, result.complete_scores) for result in table.results}
     assert scores == {"c0": (1, (0, 1, 0)), "c1": (0, (0, 1, 0))}
-    assert table.columns.taken()["repeat"] == "repeat"
+    assert table.table.columns.taken()["repeat"] == "repeat"
     document["results"]["results"][1]["response"] = {"output": "Or so."}
     table = checked("", document, labels="labels.csv")
     labels = {result.run_id: result.label for result in table.results}
