@@ -185,12 +185,7 @@ class CheckedTable:
     def judges(self) -> Mapping[str, Reliability]:
         """The figures of each judge, by its name."""
         by_judge = self.session.verdicts.grouped("judge")
-        figures = {}
-        for name in self.judge_names:
-            of_judge = by_judge.get(name, by_judge.get(""))
-            if of_judge is not None:
-                figures[name] = reliability(of_judge)
-        return figures
+        return {judge or self.judge_names[0]: reliability(of) for judge, of in by_judge.items()}
 
 
 def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> CheckedTable:

@@ -31,7 +31,6 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, generation_id
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text
-from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.transcript import (
     is_pair,
     message_text,
@@ -453,7 +452,15 @@ def disagreement_text(
     if case.label is not None:
         people = dict.fromkeys(source.annotator for source in case.label.sources)
         giver = listed(filter(None, people), _MOST_PEOPLE) or giver
-    lines = _first_lines(result, case.scale, giver)
+    assert result.label is not None
+    label = case.scale.meant(result.label)
+    judge = f"The judge {one_line(result.judge)}".rstrip()
+    verdict = result.scores_text
+    if not result.repeated and result.score is not None:
+        verdict = case.scale.meant(result.score)
+    lines = wrapped(f"{judge} gave {verdict}; the label ({giver}) is {label}.", WIDTH)
+    if not_shown := not_shown_text(result):
+        lines += wrapped(f"The judge was {not_shown}.", WIDTH)
     for title, text in facts_of(result, case):
         lines += wrapped(f"{title}: {one_line(text)}.", WIDTH)
     rubric = case.rubric
@@ -461,9 +468,8 @@ def disagreement_text(
     if rubric.file:
         heading += f" ({_shown(Path(rubric.file))}:{rubric.line})"
     lines += ["", heading, *_prose(rubric.instructions), ""]
-    assert case.expected is not None
     why = label_reason(case)
-    expected = f"expected: {case.scale.meant(case.expected)}, by its label ({giver})"
+    expected = f"expected: {label}, by its label ({giver})"
     lines.append(f"{expected}:" if why else expected)
     if case.reworded:
         lines += wrapped(_REWORDED, WIDTH, INDENT)
@@ -497,20 +503,6 @@ def disagreement_text(
 def _in_a_line(text: str) -> str:
     """As much of an indented text as a line has room for."""
     return shortened(f"{INDENT}{one_line(text)}", WIDTH)
-
-
-def _first_lines(result: CaseResult, scale: Scale, giver: str) -> list[str]:
-    """What the judge gave, what the label is and whose, and what the judge was not shown."""
-    assert result.label is not None
-    judge = f"The judge {one_line(result.judge)}".rstrip()
-    verdict = result.scores_text
-    if not result.repeated and result.score is not None:
-        verdict = scale.meant(result.score)
-    label = f"the label ({giver}) is {scale.meant(result.label)}"
-    lines = wrapped(f"{judge} gave {verdict}; {label}.", WIDTH)
-    if not_shown := not_shown_text(result):
-        lines += wrapped(f"The judge was {not_shown}.", WIDTH)
-    return lines
 
 
 def _verdicts(case: Case, result: CaseResult) -> list[str]:

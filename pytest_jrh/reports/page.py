@@ -159,14 +159,15 @@ class HtmlReport(Report):
             values["of"] = len(listed)
             listed = listed[:_MOST_OF_TABLE]
         # The cases of a source run share a data block, as they share most of their turns.
+        run_names: dict[str, str] = {}
         blocks: dict[str, list[str]] = {}
         for made_id in listed:
             row = cases.row(made_id)
-            run = f"{row['suite']}/{row['run']}/{row['epoch']}"
+            run = f"{row['suite']}\0{row['run']}\0{row['epoch']}"
             if session.is_table:
                 # Each of these has texts of its own, and the search opens all blocks.
                 run = str(len(values["cases"]) // 50)
-            row["block"] = name = f"block-{short_digest(run)}"
+            row["block"] = name = run_names.setdefault(run, f"block-{len(run_names)}")
             blocks.setdefault(name, []).append(made_id)
             values["cases"].append(row)
         html, _ = page_html(printable(session.redactor.value(values)))
@@ -244,9 +245,8 @@ class SessionCases:
         values = {}
         for places in session.verdicts.places("suite", "rubric").values():
             result = session.results[places[0]]
-            key = _rubric_key(result)
-            rubric_id = result.rubric_id
-            rubric = session.rubrics.get((result.suite, rubric_id), Rubric(rubric_id, ""))
+            key = (result.suite, result.rubric_id)
+            rubric = session.rubrics.get(key, Rubric(result.rubric_id, ""))
             position = ""
             if rubric.file:
                 file = relative_path(absolute(Path(rubric.file)), session.folder)
@@ -257,7 +257,7 @@ class SessionCases:
             for score, when in scale.due.items():
                 said = scale.said(score)
                 levels.append(f"{said}: {when}" if isinstance(said, str) else scale.meant(score))
-            values[key] = {
+            values[_rubric_key(result)] = {
                 # What is called the rubric of a table may be a column of labels.
                 "id": rubric.id if session.has_rubrics else "",
                 "text": rubric.instructions,

@@ -145,8 +145,6 @@ def _table_headline(session: Session, suite: str) -> str:
 def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) -> Iterator[Block]:
     for suite, headline in headlines.items():
         yield headline
-        if suite == next(iter(headlines)):
-            yield from _interrupted(session)
         # A right score, where another level than the label is one, too.
         of_rubrics = {scale.within for scale in session.of_suite(suite).scale.present()}
         if any(of_rubrics):
@@ -183,24 +181,6 @@ def _steps(session: Session) -> Iterator[ReadFirst | Line]:
         # Of a part that is read again, the case says whose its label is.
         yield from topics.labels_line(session)
     yield from next_lines(session)
-
-
-def _interrupted(session: Session) -> Iterator[Sentence]:
-    """What was kept of a session that did not run to its end."""
-    extents = session.extents.values()
-    if not any(extent.interrupted for extent in extents):
-        return
-    if session.is_merge:
-        missing = sum(len(decision.never_reported) for decision in session.decisions.values())
-        text = (
-            f"no shard has a result of {counted(missing, 'case')}: run what is missing, and merge "
-            "all shards again"
-        )
-    else:
-        kept = sum(extent.cases for extent in extents)
-        cases = sum(extent.of for extent in extents)
-        text = f"interrupted: {kept:,} of {counted(cases, 'case')} kept; run again to continue"
-    yield Sentence(text, "warning")
 
 
 def _probability_table(session: Session) -> Iterator[Table]:
@@ -285,9 +265,19 @@ def _unrecorded(session: Session) -> Iterator[Diff]:
 
 
 def _doubts(session: Session) -> Iterator[Block]:
-    """What makes the figures doubtful: what judges were not shown; then by judge; and of the whole
-    session.
+    """What makes the figures doubtful: that the session did not end; what judges were not shown;
+    then by judge; and of the whole session.
     """
+    extents = session.extents.values()
+    if any(extent.interrupted for extent in extents):
+        kept = sum(extent.cases for extent in extents)
+        cases = sum(extent.of for extent in extents)
+        text = f"interrupted: {kept:,} of {counted(cases, 'case')} kept; run again to continue"
+        if session.is_merge:
+            missing = sum(len(decision.never_reported) for decision in session.decisions.values())
+            text = f"no shard has a result of {counted(missing, 'case')}: run what is missing, and "
+            text += "merge all shards again"
+        yield Sentence(text, "warning")
     yield from topics.not_shown_blocks(session)
     for section in session.sections:
         judge = f"{one_line(section.label)}: " if len(session.sections) > 1 else ""
@@ -371,39 +361,35 @@ def _details(session: Session) -> Iterator[Block]:
 
 def next_lines(session: Session) -> Iterator[Line]:
     """The one next step, where there is one, behind what would decide an UNCLEAR change."""
-    for line in _next_steps(session):
-        yield line
-        if line.title == "next":
-            return
-
-
-def _next_steps(session: Session) -> Iterator[Line]:
-    """The steps of which the first is taken."""
     decisions = session.decisions.values()
-    # What is decided without these cases may be another thing with them.
-    missing = int(session.verdicts.outcome.equals("unrecorded").sum())
-    if missing and session.record_command:
-        text = f"with an API key this records {counted(missing, 'case')}, and only what is "
-        text += "missing; --jrh-plan counts its calls and their cost"
+    if session.record_command:
+        # What is decided without these cases may be another thing with them.
+        outcome = session.verdicts.outcome
+        missing = int(outcome.equals("unrecorded").sum())
+        unusable = int(outcome.equals("invalid_response").sum())
+        # Recorded answers cannot be used.
+        text = f"asks again about {counted(unusable, 'case')}; change the prompt, the map or "
+        text += "the model first"
+        if missing:
+            text = f"with an API key this records {counted(missing, 'case')}, and only what is "
+            text += "missing; --jrh-plan counts its calls and their cost"
         yield Line("next", text, "warning", session.record_command)
+        return
     for decision in decisions:
         if decision.update_command:
             text = "if the cases missing from the baseline are new"
             yield Line("next", text, "warning", decision.update_command)
+            return
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
         text = "--verdict COL compares a judge with them; --settled COL, or label --disagreements, "
         yield Line("next", f"{text}settles disputes")
-    if session.record_command:
-        # Recorded answers cannot be used.
-        unusable = int(session.verdicts.outcome.equals("invalid_response").sum())
-        text = f"asks again about {counted(unusable, 'case')}; change the prompt, the map or "
-        text += "the model first"
-        yield Line("next", text, "warning", session.record_command)
+        return
     worst = worst_verdicts(session)
     if len(worst):
         yield _correct(session, worst)
+        return
     for table in session.probes:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
         if table.is_finding or (session.word == "FAIL" and table.total.turned):
@@ -411,22 +397,26 @@ def _next_steps(session: Session) -> Iterator[Line]:
             text = f"read {one_line(f'{first.run_id} {first.variant}')} first, change "
             text += f"{_judge_to_fix(session, table.judge)}, and run it again: -k {table.probe}"
             yield Line("next", text)
+            return
     if session.is_table:
         # The others run pytest again, which knows nothing of a table.
         return
     if session.word == "FAIL":
         yield Line("next", "fix what failed, and run it again: only what is missing is made")
+        return
     for (rubric, test), results in grouped_by(session.cases, "rubric_id", "test").items():
         kinds = {result.why.kind for result in results}
         if session.word != "PASS" and kinds <= {"no_plan", "not_confirmed"}:
             text = f"{one_line(rubric)} has no case of {test}: reword it; if only tool calls can "
             text += "break it, set `edits: acts` in `cases`"
             yield Line("next", text, command=session.command(["--jrh-record-mode=new_episodes"]))
+            return
     if not session.is_judged:
         return
     if any(topics.wrong_labels(session, suite) for suite in session.grounds):
         text = "drop the labels that people found wrong"
         yield Line("next", text, command=session.command(["--jrh-review"]))
+        return
     if session.is_part or session.is_merge:
         return
     if not any(decision.active for decision in decisions):
@@ -436,6 +426,7 @@ def _next_steps(session: Session) -> Iterator[Line]:
             options.append("--jrh-update-baseline")
             text = "keeps these verdicts to compare later ones with"
         yield Line("next", text, command=session.command(options))
+        return
     text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases"
     command = session.command(["--jrh-judge-record-mode=new_episodes"])
     yield Line("next", text, command=command)
@@ -448,7 +439,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         if session.decision and session.decision.comparison:
             newly_wrong = {*worst.ids} & {*session.decision.regressions}
             text += f" ({len(newly_wrong):,} newly wrong)"
-        names = [name for each in session.grounds.values() for name in each.votes.person.names]
+        names = session.grounds_of(session.suites[0]).votes.person.names
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
         return Line("next", f"{text}; if a label{whose} is wrong, correct it in that row")
     wrong = session.results_in(worst)
