@@ -34,7 +34,7 @@ from pytest_jrh.cases.acts import (
 )
 from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.cases.probes.probe import all_ids, with_ids
-from pytest_jrh.core import frozen, one_line, shortened
+from pytest_jrh.core import Json, frozen, one_line, shortened
 from pytest_jrh.core.calls import MOST_FOLLOWING_EDITS, Completion, ResponseT
 from pytest_jrh.core.cases import (
     Edit,
@@ -47,7 +47,7 @@ from pytest_jrh.core.cases import (
     Rubric,
     Transcript,
 )
-from pytest_jrh.core.documents import Json, no_constant
+from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.transcript import (
     assistant_indices,
     indented,

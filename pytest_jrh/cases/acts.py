@@ -20,9 +20,8 @@ from decimal import Decimal
 from itertools import chain
 from typing import TypeAlias
 
-from pytest_jrh.core import frozen, shortened
+from pytest_jrh.core import Fields, Json, frozen, shortened
 from pytest_jrh.core.cases import Message, Messages
-from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.transcript import (
     assistant_indices,
     brief,

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import REPORT_SUFFIXES
-from pytest_jrh.core import InputError, counted, log_line, nearest, one_line
-from pytest_jrh.core.documents import Json, as_word, listed, shown
+from pytest_jrh.core import InputError, Json, counted, listed, log_line, nearest, one_line, shown
+from pytest_jrh.core.documents import as_word
 from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, ONES
 
 if TYPE_CHECKING:

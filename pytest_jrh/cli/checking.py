@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
-from pytest_jrh.core import InputError, same_lines
+from pytest_jrh.core import Fields, InputError, Json, listed, same_lines, shown
 from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
-from pytest_jrh.core.documents import Fields, Json, as_word, listed, shown
+from pytest_jrh.core.documents import as_word
 from pytest_jrh.core.ids import case_id, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult, Extra

@@ -26,29 +26,29 @@ from pydantic import ValidationError
 from pytest_jrh.cli.check import meanings
 from pytest_jrh.config.rubrics import load_rubrics
 from pytest_jrh.core import (
+    Fields,
     InputError,
+    Json,
     Problem,
     collecting,
     counted,
     first_problems,
     frozen,
+    listed,
     nearest_hint,
+    printable,
+    received,
+    shown,
     visible,
 )
 from pytest_jrh.core.calls import JUDGE, PART_NAMES, known_name
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
     DamagedError,
-    Fields,
-    Json,
     as_text,
     as_word,
     label_value,
-    listed,
-    printable,
     read_text,
-    received,
-    shown,
     whole_number,
 )
 from pytest_jrh.core.files import atomic_write

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.config.rubrics import load_rubrics
-from pytest_jrh.core import InputError, counted, grouped, visible
+from pytest_jrh.core import InputError, counted, grouped, listed, shown, visible
 from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.cases import (
     SETTLED,
@@ -22,7 +22,7 @@ from pytest_jrh.core.cases import (
     Rubric,
     Transcript,
 )
-from pytest_jrh.core.documents import as_word, listed, read_text, shown
+from pytest_jrh.core.documents import as_word, read_text
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.scales import BARE, paired

@@ -14,9 +14,8 @@ from pathlib import Path
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 from pytest_jrh.config.suite import Commands, Suite, argument
-from pytest_jrh.core import MOST_PROBLEMS, InputError, Problem, collecting
+from pytest_jrh.core import MOST_PROBLEMS, InputError, Problem, collecting, shown
 from pytest_jrh.core.cases import JUDGED, CaseSpec, NoVerdictCase, Unscored
-from pytest_jrh.core.documents import shown
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, generation_id
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.results import CaseResult

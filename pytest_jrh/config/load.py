@@ -23,21 +23,19 @@ from pytest_jrh.config.rand import AGENT, KINDS_KEY, Converted, convert, questio
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES, Config, LabelSection, ProbeSection, misfits
 from pytest_jrh.config.suite import LOG, Places, Suite, SuiteTest, chosen
-from pytest_jrh.core import InputError, Problem, collecting, nearest_hint
-from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, PromptsOf, StageModel
-from pytest_jrh.core.cases import Rubric
-from pytest_jrh.core.documents import (
-    Document,
+from pytest_jrh.core import (
+    InputError,
     Json,
-    KeyPath,
-    Mistake,
-    dotted,
+    Problem,
+    collecting,
     listed,
-    read_document,
-    read_text,
+    nearest_hint,
     received,
     shown,
 )
+from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, PromptsOf, StageModel
+from pytest_jrh.core.cases import Rubric
+from pytest_jrh.core.documents import Document, KeyPath, Mistake, dotted, read_document, read_text
 from pytest_jrh.core.files import read_head, relative_path
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.scales import Mode, Said

@@ -14,9 +14,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_jrh.core import InputError, error_places, error_text
+from pytest_jrh.core import Fields, InputError, Json, error_places, error_text, listed, printable
 from pytest_jrh.core.cases import AgentRun, Preprocessor, Unscored
-from pytest_jrh.core.documents import Fields, Json, listed, printable
 from pytest_jrh.core.transcript import (
     ROLES,
     blocks_of,

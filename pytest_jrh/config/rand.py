@@ -23,19 +23,16 @@ from pytest_jrh.cases import probes, tests
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.probe import Variant, shipped
 from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
-from pytest_jrh.core import InputError, nearest_hint
+from pytest_jrh.core import InputError, Json, listed, nearest_hint, received
 from pytest_jrh.core.documents import (
     Document,
-    Json,
     KeyPath,
     Mistakes,
     dotted,
-    listed,
     pointer_to,
     read_document,
     read_json,
     read_text,
-    received,
 )
 from pytest_jrh.core.sections import ROW_NUMBER, ConfigSection, Count, Flag, Runs, Takes
 

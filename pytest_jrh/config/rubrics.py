@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core import InputError, Problem, nearest_hint
+from pytest_jrh.core import InputError, Problem, listed, nearest_hint, received, shown
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
     CANNOT_TELL,
@@ -16,10 +16,7 @@ from pytest_jrh.core.documents import (
     Mistakes,
     as_seen,
     as_word,
-    listed,
     read_document,
-    received,
-    shown,
 )
 from pytest_jrh.core.scales import (
     BETWEEN,

@@ -21,10 +21,10 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.config.rand import RandTest, RandTestName
-from pytest_jrh.core import nearest_hint
+from pytest_jrh.core import listed, nearest_hint, printable, received, shown
 from pytest_jrh.core.calls import EDITOR, MAKING, PromptsOf, RecordMode, StageSpec
 from pytest_jrh.core.cases import DEFAULT_SEED, LabelledBy
-from pytest_jrh.core.documents import KeyPath, Mistake, dotted, listed, printable, received, shown
+from pytest_jrh.core.documents import KeyPath, Mistake, dotted
 from pytest_jrh.core.scales import LONGEST_SCALE, Objective, Said
 from pytest_jrh.core.sections import (
     BlindSection,

@@ -18,13 +18,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import re
 import sys
 import sysconfig
 import textwrap
 import traceback
 import unicodedata
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
@@ -32,6 +41,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
+Json = dict[str, Any]
+"""An object of JSON."""
+Fields = Mapping[str, Any]
+"""The same, only to be read."""
 _Value = TypeVar("_Value")
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -50,13 +63,13 @@ def frozen(cls: type[_Value]) -> type[_Value]:
     def digest(self: Any) -> int:
         return hash(values_of(self))
 
-    made.__eq__, made.__hash__, made.__repr__ = is_equal, digest, _shown
+    made.__eq__, made.__hash__, made.__repr__ = is_equal, digest, _with_fields
     return made  # type: ignore[no-any-return]
 
 
-def _shown(value: Any) -> str:
-    shown = [f"{each.name}={getattr(value, each.name)!r}" for each in fields(value) if each.repr]
-    return f"{type(value).__qualname__}({', '.join(shown)})"
+def _with_fields(value: Any) -> str:
+    texts = [f"{each.name}={getattr(value, each.name)!r}" for each in fields(value) if each.repr]
+    return f"{type(value).__qualname__}({', '.join(texts)})"
 
 
 def grouped(items: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
@@ -80,6 +93,7 @@ GAP = "  "
 _NARROWEST_NAME = 12
 _SMALLEST_AMOUNT = 0.0001
 _LONGEST_NAME = 60
+_LONGEST_VALUE = 80
 _MOST_COUNTED = 20
 # The joiners U+200C and U+200D are part of words and of emoji.
 _HIDDEN = (
@@ -89,7 +103,7 @@ _HIDDEN = (
 _UNSAFE = re.compile(f"[{_HIDDEN}\u061c\u200e\u200f]")
 _UNSAFE_IN_RTL = re.compile(f"[{_HIDDEN}]")
 _RTL = re.compile("[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+_ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
 # What a spreadsheet puts to a number, or takes from it.
@@ -164,7 +178,7 @@ def plain(text: str) -> str:
 
     Every line ends in a newline alone.
     """
-    text = ANSI.sub("", same_lines(text))
+    text = _ANSI.sub("", same_lines(text))
     return _CONTROL.sub("", re.sub(_SURROGATE, "\ufffd", text))
 
 
@@ -311,6 +325,50 @@ def as_known(name: str, known: Container[str]) -> str:
 def short_digest(text: str, length: int = 12) -> str:
     """The first hex digits of a text's SHA-256; 12 of them name things in addresses and reports."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
+    """Make text safe and short for one line of a terminal: no escapes, no control characters."""
+    flat = ""
+    for char in _ANSI.sub("", text[: 4 * limit]):
+        flat += char if char.isprintable() else " "
+    if len(flat) > limit:
+        return flat[: limit - 3] + "..."
+    return flat
+
+
+def shown(value: object) -> str:
+    """Render a received value as a user may have typed it; collections are only named."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(printable(value), ensure_ascii=False)
+        case int() | float():
+            return printable(str(value))
+        case dict():
+            return "a mapping of keys"
+        case _:
+            return "a list"
+
+
+def listed(names: Iterable[str], limit: int = 30, more: int = 0) -> str:
+    """Join names for a sentence; the end of a long list is counted instead of printed, and so are
+    those `more` that are not among the names.
+    """
+    all_names = list(names)
+    text = ", ".join(printable(name, 60) for name in all_names[:limit])
+    left_out = max(0, len(all_names) - limit) + more
+    if left_out > 0:
+        text += f" and {left_out} more"
+    return text
+
+
+def received(value: Any, expected: str) -> str:
+    """Describe a value of the wrong kind: what was there and what may be there."""
+    return f"got {shown(value)}; must be {expected}"
 
 
 def counted(number: int, noun: str) -> str:

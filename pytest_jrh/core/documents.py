@@ -16,7 +16,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,16 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 import yaml
 from pydantic import ValidationError
 
-from pytest_jrh.core import ANSI, InputError, Problem, nearest_hint
+from pytest_jrh.core import (
+    Fields,
+    InputError,
+    Problem,
+    listed,
+    nearest_hint,
+    printable,
+    received,
+    shown,
+)
 from pytest_jrh.core.files import LONGEST_HEAD, lines_of
 from pytest_jrh.core.scales import Scale
 from pytest_jrh.core.transcript import storable
@@ -127,40 +136,7 @@ def mapped(raw: object, mapping: Fields) -> Any:
 
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
-Json = dict[str, Any]
-"""An object of JSON."""
-Fields = Mapping[str, Any]
-"""The same, only to be read."""
 _Line = TypeVar("_Line")
-
-_LONGEST_VALUE = 80
-
-
-def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
-    """Make text safe and short for one line of a terminal: no escapes, no control characters."""
-    flat = ""
-    for char in ANSI.sub("", text[: 4 * limit]):
-        flat += char if char.isprintable() else " "
-    if len(flat) > limit:
-        return flat[: limit - 3] + "..."
-    return flat
-
-
-def shown(value: object) -> str:
-    """Render a received value as a user may have typed it; collections are only named."""
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return json.dumps(printable(value), ensure_ascii=False)
-        case int() | float():
-            return printable(str(value))
-        case dict():
-            return "a mapping of keys"
-        case _:
-            return "a list"
 
 
 def dotted(path: KeyPath) -> str:
@@ -172,23 +148,6 @@ def dotted(path: KeyPath) -> str:
         else:
             text += f".{printable(part, 40)}"
     return text.removeprefix(".")
-
-
-def listed(names: Iterable[str], limit: int = 30, more: int = 0) -> str:
-    """Join names for a sentence; the end of a long list is counted instead of printed, and so are
-    those `more` that are not among the names.
-    """
-    all_names = list(names)
-    text = ", ".join(printable(name, 60) for name in all_names[:limit])
-    left_out = max(0, len(all_names) - limit) + more
-    if left_out > 0:
-        text += f" and {left_out} more"
-    return text
-
-
-def received(value: Any, expected: str) -> str:
-    """Describe a value of the wrong kind: what was there and what may be there."""
-    return f"got {shown(value)}; must be {expected}"
 
 
 MAX_DEPTH = 100

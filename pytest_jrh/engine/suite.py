@@ -18,12 +18,15 @@ from pytest_jrh.config.load import fit, load_suite
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.suite import Places, Suite, SuiteTest, expand, with_probes
 from pytest_jrh.core import (
+    Fields,
     InputError,
     Problem,
     collecting,
     counted,
     frozen,
     grouped_by,
+    listed,
+    printable,
     short_digest,
 )
 from pytest_jrh.core.calls import RecordMode
@@ -42,7 +45,7 @@ from pytest_jrh.core.cases import (
     Slices,
     Unscored,
 )
-from pytest_jrh.core.documents import Fields, KeyPath, dotted, listed, printable, read_document
+from pytest_jrh.core.documents import KeyPath, dotted, read_document
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id, former_cassettes

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_jrh.core import listed
 from pytest_jrh.core.calls import JUDGE
-from pytest_jrh.core.documents import KeyPath, listed
+from pytest_jrh.core.documents import KeyPath
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.judges.judge import PROMPT, JudgeKind
 from pytest_jrh.judges.own_code import file_of

@@ -36,10 +36,9 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_jrh.core import frozen, grouped, short_digest
+from pytest_jrh.core import Fields, Json, frozen, grouped, short_digest, shown
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
 from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript, Unscored
-from pytest_jrh.core.documents import Fields, Json, shown
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, Mode, Said, coded
 from pytest_jrh.core.sections import ConfigSection, JudgeStage

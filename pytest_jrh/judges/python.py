@@ -19,10 +19,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pytest_jrh.core import InputError, frozen, nearest_hint, short_digest, shortened
+from pytest_jrh.core import (
+    Fields,
+    InputError,
+    frozen,
+    listed,
+    nearest_hint,
+    short_digest,
+    shortened,
+    shown,
+)
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
 from pytest_jrh.core.cases import Case, Unscored
-from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Said
 from pytest_jrh.core.sections import FreeMapping, Takes, Text

@@ -21,10 +21,9 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, TypeAlias
 
-from pytest_jrh.core import frozen, holding, is_ours
+from pytest_jrh.core import Fields, Json, frozen, holding, is_ours
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.cases import Unscored
-from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, TextResponse
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, RetryPolicy, Turn, is_loopback, price_for
 from pytest_jrh.llm.transport import (

@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_jrh.core import dollars, frozen
+from pytest_jrh.core import Json, dollars, frozen
 from pytest_jrh.core.calls import STAGES, StageModel
 from pytest_jrh.core.cases import Unscored
-from pytest_jrh.core.documents import Json
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.transcript import media_in, message_text
 from pytest_jrh.llm.calls import CallRequest, Needs, Stopped, digest

@@ -32,9 +32,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_jrh.core import causes_of, error_text, frozen, shortened
+from pytest_jrh.core import causes_of, error_text, frozen, printable, shortened
 from pytest_jrh.core.cases import Unscored
-from pytest_jrh.core.documents import leaves, printable
+from pytest_jrh.core.documents import leaves
 from pytest_jrh.llm.calls import CallRequest
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.core import grouped_by
+from pytest_jrh.core import grouped_by, listed
 from pytest_jrh.core.calls import VERIFIER
 from pytest_jrh.core.cases import MADE, LabelKey, Labels, RunKey, majority
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.stats.people import (

@@ -23,11 +23,11 @@ from pytest_jrh.core import (
     frozen,
     grouped,
     grouped_by,
+    listed,
     name_problem,
     short_digest,
 )
 from pytest_jrh.core.cases import DEFAULT_SEED, Case, CaseSpec, HumanReview, LabelKey, NoVerdictCase
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.sections import BlindSection

@@ -22,7 +22,9 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter
 
 from pytest_jrh.core import (
     MOST_PROBLEMS,
+    Fields,
     InputError,
+    Json,
     Problem,
     as_known,
     collecting,
@@ -30,8 +32,10 @@ from pytest_jrh.core import (
     first_problems,
     frozen,
     grouped,
+    listed,
     nearest_hint,
     same_lines,
+    shown,
     spreadsheet_hint,
 )
 from pytest_jrh.core.cases import (
@@ -49,17 +53,13 @@ from pytest_jrh.core.cases import (
 from pytest_jrh.core.documents import (
     CANNOT_TELL,
     DamagedError,
-    Fields,
-    Json,
     NoLabelError,
     as_seen,
     as_text,
     as_word,
     label_value,
-    listed,
     mapped,
     parsed_lines,
-    shown,
     whole_number,
 )
 from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path

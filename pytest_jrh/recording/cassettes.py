@@ -27,10 +27,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, StrictBool, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core import InputError, grouped_by, one_line, shortened
+from pytest_jrh.core import Fields, InputError, Json, grouped_by, one_line, shortened
 from pytest_jrh.core.calls import Usage
 from pytest_jrh.core.cases import Unscored
-from pytest_jrh.core.documents import Fields, Json, misfit, syntax_problem
+from pytest_jrh.core.documents import misfit, syntax_problem
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.ids import GENERATION, JUDGING
 from pytest_jrh.llm.calls import Answer, SchemaSent, digest

@@ -13,10 +13,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
-from pytest_jrh.core import frozen, shortened
+from pytest_jrh.core import Fields, Json, frozen, shortened
 from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.documents import Fields, Json, leaves
+from pytest_jrh.core.documents import leaves
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
 from pytest_jrh.judges.own_code import asks_for_credentials
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from pytest_jrh.core import holding
-from pytest_jrh.core.documents import Fields, Json
+from pytest_jrh.core import Fields, Json, holding
 from pytest_jrh.core.foreign_code import network_closed
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.recording.exchanges import Exchanges, HttpRequest, body_text, interaction_of

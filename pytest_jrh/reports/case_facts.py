@@ -19,6 +19,7 @@ from pytest_jrh.core import (
     escape_commands,
     frozen,
     grouped,
+    listed,
     one_line,
     shortened,
     visible,
@@ -27,7 +28,6 @@ from pytest_jrh.core import (
 from pytest_jrh.core.calls import STAGES, VERIFIER
 from pytest_jrh.core.cases import SKIPS, UNSCORED, Case, Edit, Message, Why, majority
 from pytest_jrh.core.diffs import Piece, decisive_turns, differences, near_changes
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, generation_id
 from pytest_jrh.core.results import CaseResult, Verdict, equal_verdicts, scores_text

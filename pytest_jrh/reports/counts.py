@@ -9,8 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from pytest_jrh.core import counted, frozen, grouped_by, one_line, out_of
-from pytest_jrh.core.documents import listed
+from pytest_jrh.core import counted, frozen, grouped_by, listed, one_line, out_of
 from pytest_jrh.core.scales import NO_SUCH, NOT_APPLICABLE, most_frequent
 from pytest_jrh.reports.blocks import Block, Cell, Level, Row, Section, Sentence, Table, Weight
 from pytest_jrh.reports.session import Session

@@ -14,8 +14,7 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
-from pytest_jrh.core import log_line
-from pytest_jrh.core.documents import Json
+from pytest_jrh.core import Json, log_line
 from pytest_jrh.core.scales import BINARY, ORDINAL, Scale
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session

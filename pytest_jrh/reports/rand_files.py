@@ -21,10 +21,9 @@ from pydantic_core import to_json
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core import InputError, counted, grouped_by, visible
+from pytest_jrh.core import Fields, InputError, Json, counted, grouped_by, visible
 from pytest_jrh.core.calls import EDITOR
 from pytest_jrh.core.cases import Case, Message, Rubric
-from pytest_jrh.core.documents import Fields, Json
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import UNNAMED_BASE, artifact_stem, generation_id, perturbed_idx
 from pytest_jrh.core.results import CaseResult

@@ -10,9 +10,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from pytest_jrh.core import counted, frozen, grouped_by, one_line
+from pytest_jrh.core import counted, frozen, grouped_by, listed, one_line
 from pytest_jrh.core.diffs import Piece, changed_places, differences, near_changes
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import NOT_APPLICABLE, Scale
 from pytest_jrh.reports import topics

@@ -17,11 +17,11 @@ from pytest_jrh.core import (
     both_ends,
     columns,
     counted,
+    listed,
     one_line,
     shortened,
     wrapped,
 )
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.reports.blocks import (
     Block,

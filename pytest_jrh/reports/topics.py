@@ -14,9 +14,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 
-from pytest_jrh.core import capital, counted, frozen, grouped_by, one_line, out_of, short_digest
+from pytest_jrh.core import (
+    capital,
+    counted,
+    frozen,
+    grouped_by,
+    listed,
+    one_line,
+    out_of,
+    short_digest,
+)
 from pytest_jrh.core.cases import MADE, SKIPS
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.people import (
     Grounds,

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.core import frozen, one_line, same_lines, visible
+from pytest_jrh.core import Json, frozen, listed, one_line, same_lines, visible
 from pytest_jrh.core.calls import EDITOR, PLANNER, STAGES
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.diffs import turn_pairs
-from pytest_jrh.core.documents import Json, as_text, listed, read_text
+from pytest_jrh.core.documents import as_text, read_text
 from pytest_jrh.core.files import atomic_write, exists
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import NO_SUCH

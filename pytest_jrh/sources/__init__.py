@@ -17,7 +17,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pytest_jrh.core import InputError, Problem, counted, first_problems, short_digest
+from pytest_jrh.core import (
+    InputError,
+    Json,
+    Problem,
+    counted,
+    first_problems,
+    listed,
+    printable,
+    short_digest,
+)
 from pytest_jrh.core.cases import (
     DEFAULT_SEED,
     AgentRun,
@@ -27,7 +36,7 @@ from pytest_jrh.core.cases import (
     RunSummary,
     Unscored,
 )
-from pytest_jrh.core.documents import DamagedError, Json, as_text, listed, other_kind, printable
+from pytest_jrh.core.documents import DamagedError, as_text, other_kind
 from pytest_jrh.core.files import LONGEST_HEAD
 from pytest_jrh.core.sections import InputFormat, Of
 from pytest_jrh.sources.agents import CLAUDE_CODE, CODEX

@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from pytest_jrh.core import counted
-from pytest_jrh.core.documents import DamagedError, Json, KeyPath, inside, listed, received
+from pytest_jrh.core import Json, counted, listed, received
+from pytest_jrh.core.documents import DamagedError, KeyPath, inside
 from pytest_jrh.sources.chat import (
     TEXTS,
     block_of,

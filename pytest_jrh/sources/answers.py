@@ -16,21 +16,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_jrh.core import InputError, Problem, counted, short_digest
+from pytest_jrh.core import (
+    Fields,
+    InputError,
+    Json,
+    Problem,
+    counted,
+    listed,
+    printable,
+    short_digest,
+    shown,
+)
 from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
-from pytest_jrh.core.documents import (
-    DamagedError,
-    Fields,
-    Json,
-    as_text,
-    as_word,
-    listed,
-    pointer_to,
-    printable,
-    shown,
-    whole_number,
-)
+from pytest_jrh.core.documents import DamagedError, as_text, as_word, pointer_to, whole_number
 from pytest_jrh.core.scales import PLACES, code_of, other_place
 from pytest_jrh.core.sections import ROW_NUMBER
 from pytest_jrh.core.transcript import (

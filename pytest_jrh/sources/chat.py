@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from pytest_jrh.core import counted
-from pytest_jrh.core.documents import DamagedError, Json, listed, parsed, shown
+from pytest_jrh.core import Json, counted, listed, shown
+from pytest_jrh.core.documents import DamagedError, parsed
 from pytest_jrh.core.transcript import ROLES, block_text, is_role, words_in
 from pytest_jrh.sources.source import at, texts_in
 

@@ -18,18 +18,21 @@ from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
 from pytest_jrh.core import (
+    Fields,
     InputError,
     Problem,
     counted,
     first_problems,
     frozen,
     grouped,
+    listed,
     nearest_hint,
     same_lines,
     short_digest,
+    shown,
 )
 from pytest_jrh.core.cases import Message, Rubric, RunKey, Slices
-from pytest_jrh.core.documents import Fields, as_text, as_word, listed, shown, whole_number
+from pytest_jrh.core.documents import as_text, as_word, whole_number
 from pytest_jrh.core.transcript import COLUMN_ID
 from pytest_jrh.sources.results.scores import Results, quoted
 from pytest_jrh.sources.source import as_pointer, at, clusters_by, short_text, top_field

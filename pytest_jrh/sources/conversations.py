@@ -13,15 +13,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.core.documents import (
-    DamagedError,
-    Json,
-    inside,
-    listed,
-    pointer_to,
-    printable,
-    shown,
-)
+from pytest_jrh.core import Json, listed, printable, shown
+from pytest_jrh.core.documents import DamagedError, inside, pointer_to
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.sources.agents import ITEM_TYPES, LOG_ITEMS, Item, turns_of, with_items_read
 from pytest_jrh.sources.chat import is_chat, json_text

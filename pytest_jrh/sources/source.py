@@ -22,18 +22,20 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
-from pytest_jrh.core import InputError, Problem, frozen, nearest_hint, short_digest
-from pytest_jrh.core.cases import AgentRun, Preprocessor, RunKey, RunSummary, Unscored
-from pytest_jrh.core.documents import (
-    DamagedError,
+from pytest_jrh.core import (
     Fields,
+    InputError,
     Json,
+    Problem,
+    frozen,
     listed,
-    parsed,
-    pointer_to,
+    nearest_hint,
     printable,
+    short_digest,
     shown,
 )
+from pytest_jrh.core.cases import AgentRun, Preprocessor, RunKey, RunSummary, Unscored
+from pytest_jrh.core.documents import DamagedError, parsed, pointer_to
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import storable

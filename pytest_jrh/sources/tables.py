@@ -15,19 +15,17 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.core import InputError, Problem, first_problems
-from pytest_jrh.core.documents import (
-    DamagedError,
+from pytest_jrh.core import (
     Fields,
+    InputError,
     Json,
-    as_text,
+    Problem,
+    first_problems,
     listed,
-    parsed,
-    pointer_to,
     printable,
-    read_text,
     shown,
 )
+from pytest_jrh.core.documents import DamagedError, as_text, parsed, pointer_to, read_text
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.columns import PLACE, Table

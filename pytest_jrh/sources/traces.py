@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_jrh.core import InputError, counted, grouped
-from pytest_jrh.core.documents import DamagedError, Json, inside, listed, parsed
+from pytest_jrh.core import InputError, Json, counted, grouped, listed
+from pytest_jrh.core.documents import DamagedError, inside, parsed
 from pytest_jrh.core.transcript import media_in, message_text
 from pytest_jrh.sources.chat import fields_of, first_in, json_text, read_message, read_messages
 from pytest_jrh.sources.source import LINES, Conversation, Form

@@ -22,19 +22,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_jrh.core import MOST_PROBLEMS, InputError, Problem, counted, grouped, short_digest
-from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
-from pytest_jrh.core.documents import (
-    DamagedError,
+from pytest_jrh.core import (
+    MOST_PROBLEMS,
     Fields,
+    InputError,
     Json,
-    dotted,
-    inside,
+    Problem,
+    counted,
+    grouped,
     listed,
-    parsed,
     printable,
     received,
+    short_digest,
 )
+from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
+from pytest_jrh.core.documents import DamagedError, dotted, inside, parsed
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.transcript import message_text, storable, unshown_in
 from pytest_jrh.sources.chat import fields_of, first_in, read_message, read_messages

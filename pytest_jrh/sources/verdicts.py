@@ -12,18 +12,25 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from pytest_jrh.core import InputError, Problem, as_known, counted, nearest, spreadsheet_hint
+from pytest_jrh.core import (
+    Fields,
+    InputError,
+    Problem,
+    as_known,
+    counted,
+    listed,
+    nearest,
+    shown,
+    spreadsheet_hint,
+)
 from pytest_jrh.core.cases import SETTLED, label_of
 from pytest_jrh.core.documents import (
     CANNOT_TELL,
-    Fields,
     NoLabelError,
     as_seen,
     as_word,
     label_value,
-    listed,
     part_of,
-    shown,
     whole_number,
 )
 from pytest_jrh.core.scales import (

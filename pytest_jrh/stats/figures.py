@@ -20,8 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from pytest_jrh.core import counted, frozen, one_line
-from pytest_jrh.core.documents import listed
+from pytest_jrh.core import counted, frozen, listed, one_line
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, PLACES, TIE, Mode, Scale, code_of, other_place
 from pytest_jrh.stats.intervals import (

@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core import InputError, counted, one_line, plain, shortened
+from pytest_jrh.core import Fields, InputError, Json, counted, one_line, plain, shortened
 from pytest_jrh.core.cases import NOTHING_WRONG, UNEDITED, Case, CaseSpec, LabelSource, Why
-from pytest_jrh.core.documents import Fields, Json, misfit, parsed_lines, read_text
+from pytest_jrh.core.documents import misfit, parsed_lines, read_text
 from pytest_jrh.core.files import atomic_write, encoded, exists, git_output, relative_path
 from pytest_jrh.core.ids import JUDGING, LEDGER_FILE
 from pytest_jrh.core.redact import NO_SECRETS, Redactor

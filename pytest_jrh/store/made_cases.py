@@ -22,9 +22,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core import InputError, counted, frozen
+from pytest_jrh.core import Fields, InputError, counted, frozen, listed, shown
 from pytest_jrh.core.cases import MADE, Case, CaseSpec, Label, Review, Rubric, RunKey, Why
-from pytest_jrh.core.documents import Fields, listed, shown
 from pytest_jrh.core.files import FileLine, LineFiles, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.redact import Redactor

@@ -17,6 +17,7 @@ from pydantic_core import to_jsonable_python
 
 import pytest_jrh.config.rand  # noqa: F401 - makes names of tests known
 from pytest_jrh.cases.tests import BASES, KINDS, OTHER_NAMES, POSITIVES
+from pytest_jrh.core import Fields, Json
 from pytest_jrh.core.cases import (
     AgentRun,
     Case,
@@ -32,7 +33,7 @@ from pytest_jrh.core.cases import (
     Transcript,
     Verification,
 )
-from pytest_jrh.core.documents import Fields, Json, misfit
+from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.files import LinePlace, encoded
 from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.redact import Redactor, covers

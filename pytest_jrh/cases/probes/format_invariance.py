@@ -23,8 +23,9 @@ from pytest_jrh.cases.probes.probe import (
     with_ids,
     with_texts,
 )
+from pytest_jrh.core import Json
 from pytest_jrh.core.cases import Message, Messages, NoVerdictCase
-from pytest_jrh.core.documents import Json, no_constant, unique_keys
+from pytest_jrh.core.documents import no_constant, unique_keys
 from pytest_jrh.core.transcript import structured
 
 # How `json.dumps` writes JSON.

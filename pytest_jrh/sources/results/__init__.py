@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_jrh.core import InputError, frozen, grouped
-from pytest_jrh.core.documents import as_word, printable, shown
+from pytest_jrh.core import InputError, frozen, grouped, printable, shown
+from pytest_jrh.core.documents import as_word
 from pytest_jrh.core.scales import BINARY
 from pytest_jrh.sources.results.scores import (
     UNKNOWN,

@@ -15,8 +15,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
-from pytest_jrh.core import InputError, counted, frozen
-from pytest_jrh.core.documents import Fields, Json, listed, printable
+from pytest_jrh.core import Fields, InputError, Json, counted, frozen, listed, printable
 from pytest_jrh.sources.source import NOT_SAID, as_pointer, at, mapping, written_time
 
 Entry = Fields
