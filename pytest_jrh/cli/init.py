@@ -15,7 +15,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from importlib import resources
 from pathlib import Path
@@ -60,7 +60,7 @@ from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
 from pytest_jrh.sources.answers import CHOSEN, two_answers
-from pytest_jrh.sources.columns import ROLES, Table, columns_like, columns_named, words_of
+from pytest_jrh.sources.columns import Table, columns_like, columns_named, words_of
 from pytest_jrh.sources.columns import known_name as known_column
 from pytest_jrh.sources.source import as_pointer, several_values
 from pytest_jrh.sources.tables import read_table
@@ -260,8 +260,12 @@ def start_suite(options: Namespace) -> int:
         entries.append((rubric_id.strip(), text.strip()))
     problems = _problems_of_names(options, entries)
     options.unknown = {}
+    options.prompt_text = ""
+    if options.prompt:
+        options.prompt_text = read_text(options.prompt, str(options.prompt))
     table, of_runs = look_at(options, labels, problems)
     log_place = place_log(options.log, folder, name, files_in(options.log))
+    options.answers = numbered(*options.scale) if options.scale else BINARY
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
     for rubric in rubrics:
         if rubric.score_levels or rubric.classes:
@@ -273,7 +277,7 @@ def start_suite(options: Namespace) -> int:
                 str(options.log),
                 hint="leave out --ordinal, --scale and --one; --map says what other words mean",
             )
-        mode = "classes"
+        mode, options.answers = "classes", paired()
 
     # What is filled into the texts of the files, and which other files are copied.
     values = _values(options, log_place, of_runs, mode)
@@ -287,11 +291,9 @@ def start_suite(options: Namespace) -> int:
         path = f"inputs/data/{name}/labels{options.labels.suffix.lower() or '.csv'}"
         sources[path] = options.labels
         values["label_file"] = path
-    words: Json = {}
     with collecting(problems):
         words = _meanings(options, labels, table, values, problems)
-    if options.prompt:
-        with collecting(problems):
+        if options.prompt:
             values |= judge_prompt(options, words, of_runs, problems)
     if options.unknown:
         words_in = [f"{shown(word)} ({place})" for word, place in options.unknown.items()]
@@ -300,27 +302,33 @@ def start_suite(options: Namespace) -> int:
         hint = f"say of each whether it is {values['answers']}: --map WORD=MEANING"
         problems.append(Problem(message, hint=hint, answer=" ".join(maps)))
     if problems:
-        raise InputError([*problems, *_command(options.arguments, problems)])
+        asked = dict.fromkeys(problem.answer for problem in problems if problem.answer)
+        command = " ".join(["python -m pytest_jrh", shlex.join(options.arguments), *asked])
+        if asked:
+            message = "Then run this, with your own for MEANING, COL and the like:"
+            problems.append(Problem(message, hint=command))
+        raise InputError(problems)
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
-    texts = {**_texts(values, gate), attributes: _ATTRIBUTES}
+    contents: dict[str, Any] = {**_texts(values, gate), attributes: _ATTRIBUTES}
     if not rubrics:
-        texts[values["rubrics"]] = _filled("rubrics.yml", values, entries=entries)
-    kept_files = []
-    for file in gate:
-        if _is_kept(folder / file, texts[file], force=options.force):
-            kept_files.append(file)
-            del texts[file]
-    copies = {}
+        contents[values["rubrics"]] = _filled("rubrics.yml", values, entries=entries)
+    copies = []
     for to, source in sources.items():
         if os.path.realpath(folder / to) != os.path.realpath(source):
-            copies[to] = source
-    if not options.force:
-        _refuse_existing(folder, [*texts, *copies], {*_schemas(_CONFIGS), attributes})
-    contents: dict[str, bytes | str] = {**texts}
-    for to, source in copies.items():
-        contents[to] = source.read_bytes()
+            copies.append(to)
+            contents[to] = source.read_bytes()
+    kept_files = []
+    existing = []
+    for file in [*contents]:
+        if file in gate and _is_kept(folder / file, contents[file], force=options.force):
+            kept_files.append(file)
+            del contents[file]
+        elif file not in {*_schemas(_CONFIGS), attributes} and (folder / file).exists():
+            existing.append(Problem("already exists", str(folder / file)))
+    if existing and not options.force:
+        raise InputError([*existing, Problem("choose another name, or overwrite with --force")])
     _write(folder, contents)
 
     next_steps = _filled(
@@ -363,25 +371,6 @@ def _is_kept(file: Path, text: str, *, force: bool) -> bool:
     head, _, _ = text.partition("\n")
     is_ours = file.name != _GITLAB or file.read_text("utf-8", "replace").startswith(head)
     return not force or not is_ours
-
-
-def _refuse_existing(folder: Path, files: Sequence[str], shared: Collection[str]) -> None:
-    """Refuse files that are there already, but for those that suites share."""
-    problems = []
-    for file in files:
-        if file not in shared and (folder / file).exists():
-            problems.append(Problem("already exists", str(folder / file)))
-    if problems:
-        raise InputError([*problems, Problem("choose another name, or overwrite with --force")])
-
-
-def _command(arguments: Sequence[str], problems: Sequence[Problem]) -> list[Problem]:
-    """The command to run when the problems are solved, with the options that are asked for."""
-    asked = dict.fromkeys(problem.answer for problem in problems if problem.answer)
-    if not asked:
-        return []
-    command = " ".join(["python -m pytest_jrh", shlex.join(arguments), *asked])
-    return [Problem("Then run this, with your own for MEANING, COL and the like:", hint=command)]
 
 
 def _problems_of_names(options: Namespace, entries: Sequence[tuple[str, str]]) -> list[Problem]:
@@ -449,14 +438,6 @@ def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Jso
     }
 
 
-def _api_base() -> str:
-    """The server that calls to OpenAI go to here, which in CI nobody names; none with a password
-    in it.
-    """
-    url = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or ""
-    return url if re.fullmatch(r"https?://[^\s@?]+", url) else ""
-
-
 def _filled(file: str, values: Json, **more: object) -> str:
     return render_text("cli/texts", file, {**values, **more})
 
@@ -487,8 +468,6 @@ _QUOTES = "`'\"*„“”«»"
 _ON_OFFER = rf"(?:[{_QUOTES}]+\w[\w -]*[{_QUOTES}]+|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я_-]+)"
 _OFFER = rf"{_ON_OFFER}(?:(?:,? (?:or|oder|ou|o|lub|или)|,| ?/) ?{_ON_OFFER})+"
 """Words in capitals or quotes of which one is to be chosen: GOOD, FAIR or BAD."""
-_EXPECTED = words_of(f"{ROLES['label']} reference ideal correct")
-"""The words of columns that have the right answer, and not the one that is judged."""
 
 
 def known_columns(
@@ -506,7 +485,7 @@ def known_columns(
         names = PART_NAMES[part]
         columns[part] = getattr(options, part) or "".join(columns_named(table, names)[:1])
         if not columns[part]:
-            found = columns_like(table, names, _EXPECTED if part == "response" else ())
+            found = columns_like(table, names)
             columns[part] = "".join(found[:1])
             setattr(options, part, columns[part])
             if len(found) > 1:
@@ -544,7 +523,7 @@ def labels_in(
 
     Values that mean nothing are problems; words are those of `unknown`.
     """
-    scale = numbered(*options.scale) if options.scale else BINARY
+    scale = options.answers
     values = Values(options.map, scale, options.one, None)
     unread: list[Problem] = []
     cells = table.at(column)
@@ -555,13 +534,11 @@ def labels_in(
     labels = values.read(table, column, texts, unread, is_verdict=False)
     without = (text for text, label in zip(texts, labels, strict=True) if text and label is None)
     unknown = dict.fromkeys(without, column)
-    if unread and len(unknown) <= _MOST_COPIES and all(text[0].isalpha() for text in unknown):
+    if unread and re.fullmatch(r"\D{1,200}", "".join(unknown)):
         options.unknown |= unknown
         unread = []
     # What a word of the prompt means may be said, too.
-    asked = " ".join((options.verdict, *options.rubric))
-    if options.prompt:
-        asked += read_text(options.prompt, str(options.prompt))
+    asked = " ".join((options.verdict, *options.rubric, options.prompt_text))
     texts_seen = [*filter(None, values.seen[column])]
     for word in values.strangers():
         if word not in asked.casefold():
@@ -595,34 +572,32 @@ def judge_prompt(
     verdict is read.
     """
     file = str(options.prompt)
-    text = read_text(options.prompt, file)
+    text = options.prompt_text
     columns: Mapping[str, str] = of_runs["columns"]
 
-    def known_in(style: str) -> int:
-        return sum(bool(_variable(name, columns)) for name in re.findall(style, text))
-
-    style = max(_STYLES, key=known_in)
-    placeholder = re.compile(f"{style}|{_CERTAIN}")
-    names = {}
+    names: dict[str, str] = {}
     places: dict[str, re.Match[str]] = {}
-    for match in placeholder.finditer(text):
-        name = match[1] or match[2]
-        names[name] = _variable(name, columns)
-        places.setdefault(name, match)
+    for style in _STYLES:
+        matches: dict[str, re.Match[str]] = {}
+        for match in re.finditer(f"{style}|{_CERTAIN}", text):
+            matches.setdefault(match[1] or match[2], match)
+        variables = {name: _variable(name, columns) for name in matches}
+        # Brackets may be titles above what is shown.
+        if not places or len({*variables.values(), ""}) > len({*names.values(), ""}):
+            names, places, placeholder = variables, matches, style
     unknown = [name for name, variable in names.items() if not variable]
-    parts = [part for part in _SHOWN if part not in names.values()]
-    free = [part for part in parts if getattr(options, part)]
-    if len(unknown) == len(free) == 1:
-        names[unknown[0]] = free[0]
+    named = [part for part in _SHOWN if getattr(options, part) and part not in names.values()]
+    if len(unknown) == len(named) == 1:
+        names[unknown[0]] = named[0]
     for name, match in places.items():
         line, answer = text.count("\n", 0, match.start()) + 1, ""
         if not names[name]:
             message = f"{match[0]} is not a part of {of_runs['an']} {of_runs['one']}"
             choices = JUDGE.variables.difference(of_runs["hidden"].split())
             hint = nearest_hint(name, choices) or f"write {of_runs['placeholders']}"
-            if len(unknown) == len(parts) == 1 and columns:
-                answer = f"--{parts[0]} COL"
-                hint += f"; or say what column it is: {answer}"
+            if len(unknown) == 1 and columns and "context" not in names.values():
+                answer = "--context COL"
+                hint += f"; or name its column: {answer}"
         elif names[name] == "context" and not columns.get("context", True) and "{%" not in text:
             message, answer = f"{match[0]} shows a context, and no answer has one", "--context COL"
             hint = f"name its column, {answer}, or take it out of the prompt"
@@ -633,10 +608,11 @@ def judge_prompt(
         hint = f"write {of_runs['placeholders']} where they belong"
         message = f"has no place for {of_runs['an']} {of_runs['one']}"
         problems.append(Problem(message, file, hint=hint))
-    form = "{%s}" if style == _IN_BRACES else "{{ %s }}"
-    text = placeholder.sub(lambda match: form % names[match[1] or match[2]], text)
+    form = "{%s}" if placeholder == _IN_BRACES else "{{ %s }}"
+    placeholder = f"{placeholder}|{_CERTAIN}"
+    text = re.sub(placeholder, lambda match: form % names[match[1] or match[2]], text)
     of_verdict = _verdict_values(text, options, meanings, problems)
-    if not problems:
+    if names and all(names.values()):
         parse_prompt(text, file, stage=JUDGE.name, of=of_runs["prompts_of"])
     return {"own_prompt": text, "names": names, **of_verdict}
 
@@ -658,9 +634,7 @@ def _verdict_values(
     """How the verdict is found in the text of an answer; nothing where the prompt asks for our
     JSON.
     """
-    scale = numbered(*options.scale) if options.scale else BINARY
-    if options.of == "pairs":
-        scale = paired()
+    scale = options.answers
     pattern, file = options.verdict, str(options.prompt)
     try:
         JudgeStage.model_validate({"verdict": pattern})
@@ -671,8 +645,7 @@ def _verdict_values(
     if not pattern and {"score", "reasoning", "json"} <= words:
         return {}
     scores: Json = {}
-    asked_for = set()
-    known = {word: scale.words[score] for word, score in scale.label_words.items()}
+    known = {word: word for word in scale.label_words}
     for word, meaning in {**known, **meanings, **options.map}.items():
         # What 1 means in labels, it need not mean in a prompt.
         is_asked_for = words >= {*as_word(word).split()} and as_word(word) not in BARE
@@ -681,8 +654,7 @@ def _verdict_values(
         elif meaning not in (None, "") and (is_asked_for or word in options.map):
             score = label_value(meaning, scale)
             scores[as_word(word)] = scale.words[score] if scale.orders else score
-        if is_asked_for:
-            asked_for.add(scores.get(as_word(word)))
+    asked_for = {score for word, score in scores.items() if words >= {*word.split()}}
     # What the end of the prompt offers.
     *_, closing = text.strip().split("\n\n")
     offered = re.findall(_ON_OFFER, "".join(re.findall(_OFFER, closing)[-1:]))

@@ -362,6 +362,7 @@ def words_of(column: str) -> set[str]:
 
 
 _OF_PEOPLE = words_of("human annotator gold reviewer expert people person")
+_EXPECTED = words_of(f"{ROLES['label']} ideal correct")
 _OF_ANSWERS = words_of("human annotator reviewer label judge judgment judgement verdict prediction")
 # Scores and grades may be of anybody, and a label is what is asked about.
 _OF_A_JUDGE = words_of(ROLES["verdict"]) - {"score", "grade", "label"}
@@ -373,18 +374,18 @@ def columns_named(table: Table, names: str) -> list[str]:
     return [name for name in table.columns if known_name(name) in known_names]
 
 
-def columns_like(table: Table, names: str, unlike: Collection[str]) -> list[str]:
-    """The columns of texts that have one of these names as a word, and no word that is `unlike` it;
-    of several those whose last word it is, as that of `bot answer` is answer.
+def columns_like(table: Table, names: str) -> list[str]:
+    """The columns of texts with one of these names as a word, or as the last one, as `bot answer`
+    has it, that are none of expected answers.
     """
-    known = rf"(^|_)({names.replace(' ', '|')})s?"
-    columns: list[str] = []
-    for end in ("[^a-z]*$", "(?![a-z])"):
-        for name in () if columns else table.names:
-            is_like = re.search(known + end, known_name(name)) and not words_of(name) & {*unlike}
-            if is_like and " " in "".join(table.texts(name)):
-                columns.append(name)
-    return columns
+    known = rf"(^|_)({names.replace(' ', '|')})s?(?![a-z])"
+    columns = []
+    for name in table.names:
+        is_like = re.search(known, known_name(name)) and not words_of(name) & _EXPECTED
+        if is_like and " " in "".join(table.texts(name)):
+            columns.append(name)
+    ends = [name for name in columns if re.search(f"{known}[^a-z]*$", known_name(name))]
+    return ends or columns
 
 
 def judged_texts(table: Table, used: Collection[str]) -> list[str]:
