@@ -73,11 +73,8 @@ def _meanings(
     table: Table | None,
     values: Json,
     problems: list[Problem],
-) -> Json:
-    """What the words of labels mean, where they are those of a table; puts what the files say of it
-    into the values.
-    """
-    meanings: Json = {}
+) -> None:
+    """Put into the values what the words of labels mean, where they are those of a table."""
     label = options.label
     if {whole_number(row.label) for row in labels} == {0, 1}:
         # They mean the opposite in other people's tables.
@@ -90,9 +87,7 @@ def _meanings(
         said = set(map(as_word, table.at(label))) if table is not None and label else set()
         values["meanings"] = options.map if said & options.map.keys() else {}
     elif table is not None and label:
-        meanings = labels_in(table, label, options, values, problems)
-        values["meanings"] = meanings
-    return meanings
+        labels_in(table, label, options, values, problems)
 
 
 def judge_values(text: str) -> Json:
@@ -265,7 +260,7 @@ def start_suite(options: Namespace) -> int:
         options.prompt_text = read_text(options.prompt, str(options.prompt))
     table, of_runs = look_at(options, labels, problems)
     log_place = place_log(options.log, folder, name, files_in(options.log))
-    options.answers = numbered(*options.scale) if options.scale else BINARY
+    options.answer_scale = numbered(*options.scale) if options.scale else BINARY
     mode: Mode = "ordinal" if options.ordinal or options.scale else "binary"
     for rubric in rubrics:
         if rubric.score_levels or rubric.classes:
@@ -277,7 +272,7 @@ def start_suite(options: Namespace) -> int:
                 str(options.log),
                 hint="leave out --ordinal, --scale and --one; --map says what other words mean",
             )
-        mode, options.answers = "classes", paired()
+        mode, options.answer_scale = "classes", paired()
 
     # What is filled into the texts of the files, and which other files are copied.
     values = _values(options, log_place, of_runs, mode)
@@ -292,22 +287,10 @@ def start_suite(options: Namespace) -> int:
         sources[path] = options.labels
         values["label_file"] = path
     with collecting(problems):
-        words = _meanings(options, labels, table, values, problems)
+        _meanings(options, labels, table, values, problems)
         if options.prompt:
-            values |= judge_prompt(options, words, of_runs, problems)
-    if options.unknown:
-        words_in = [f"{shown(word)} ({place})" for word, place in options.unknown.items()]
-        message = f"nothing says what is meant by {listed(words_in)}"
-        maps = [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
-        hint = f"say of each whether it is {values['answers']}: --map WORD=MEANING"
-        problems.append(Problem(message, hint=hint, answer=" ".join(maps)))
-    if problems:
-        asked = dict.fromkeys(problem.answer for problem in problems if problem.answer)
-        command = " ".join(["python -m pytest_jrh", shlex.join(options.arguments), *asked])
-        if asked:
-            message = "Then run this, with your own for MEANING, COL and the like:"
-            problems.append(Problem(message, hint=command))
-        raise InputError(problems)
+            judge_prompt(options, values, problems)
+    _refuse_unknown(options, values["answers"], problems)
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
@@ -345,6 +328,23 @@ def start_suite(options: Namespace) -> int:
     )
     sys.stdout.write(visible(next_steps))
     return 0
+
+
+def _refuse_unknown(options: Namespace, answers: str, problems: list[Problem]) -> None:
+    """Refuse all problems together, with the command in which the user says what is not known."""
+    if options.unknown:
+        words = [f"{shown(word)} ({place})" for word, place in options.unknown.items()]
+        maps = [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
+        message = f"nothing says what is meant by {listed(words)}"
+        hint = f"say of each whether it is {answers}: --map WORD=MEANING"
+        problems.append(Problem(message, hint=hint, answer=" ".join(maps)))
+    asked = dict.fromkeys(problem.answer for problem in problems if problem.answer)
+    if asked:
+        command = " ".join(["python -m pytest_jrh", shlex.join(options.arguments), *asked])
+        message = "Then run this, with your own for MEANING, COL and the like:"
+        problems.append(Problem(message, hint=command))
+    if problems:
+        raise InputError(problems)
 
 
 def _texts(values: Json, gate: Mapping[str, str]) -> dict[str, str]:
@@ -420,12 +420,10 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
 def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Json:
     name = options.name
     return {
+        **vars(options),
         **of_runs,
         **json.loads(_filled(f"words.{mode}.json", of_runs)),
-        "name": name,
         "mode": mode,
-        "scale": options.scale,
-        "label": options.label,
         "config": f"{_CONFIGS}/{name}.yml",
         "log": log.path,
         "rubrics": f"inputs/data/{name}/rubrics.yml",
@@ -517,13 +515,13 @@ def known_columns(
 
 def labels_in(
     table: Table, column: str, options: Namespace, of_files: Json, problems: list[Problem]
-) -> Json:
-    """What the values of a column of labels mean, None for no label, and what to say of them, among
-    the values `of_files`.
+) -> None:
+    """Put into the values `of_files` what the values of a column of labels mean, None for no label,
+    and what to say of them.
 
     Values that mean nothing are problems; words are those of `unknown`.
     """
-    scale = options.answers
+    scale = options.answer_scale
     values = Values(options.map, scale, options.one, None)
     unread: list[Problem] = []
     cells = table.at(column)
@@ -558,23 +556,21 @@ def labels_in(
     said = [f"{text} is {'no label' if word is None else word}" for text, word in meanings.items()]
     of_files["labelled"] = f"{column} ({sum(map(bool, labels)):,} of {counted(len(cells), 'row')})"
     of_files["meant"] = listed(said)
-    # Scores are read as they are.
-    return {} if scale.is_ordered and not options.map else meanings
+    if options.map or not scale.is_ordered:
+        # Scores are read as they are.
+        of_files["meanings"] = meanings
 
 
-def judge_prompt(
-    options: Namespace, meanings: Fields, of_runs: Fields, problems: list[Problem]
-) -> Json:
-    """What the files say of a prompt: it, with our names for its placeholders, and how its verdict
-    is read. `meanings` are those of labels.
+def judge_prompt(options: Namespace, values: Json, problems: list[Problem]) -> None:
+    """Put into the values a prompt, with our names for its placeholders, and how its verdict is
+    read.
 
     Placeholders that are no part of a run or an answer are problems, and that nothing says how the
     verdict is read.
     """
     file = str(options.prompt)
     text = options.prompt_text
-    columns: Mapping[str, str] = of_runs["columns"]
-
+    columns = values["columns"]
     names: dict[str, str] = {}
     places: dict[str, re.Match[str]] = {}
     for style in _STYLES:
@@ -592,9 +588,9 @@ def judge_prompt(
     for name, match in places.items():
         line, answer = text.count("\n", 0, match.start()) + 1, ""
         if not names[name]:
-            message = f"{match[0]} is not a part of {of_runs['an']} {of_runs['one']}"
-            choices = JUDGE.variables.difference(of_runs["hidden"].split())
-            hint = nearest_hint(name, choices) or f"write {of_runs['placeholders']}"
+            message = f"{match[0]} is not a part of {values['an']} {values['one']}"
+            choices = JUDGE.variables.difference(values["hidden"].split())
+            hint = nearest_hint(name, choices) or f"write {values['placeholders']}"
             if len(unknown) == 1 and columns and "context" not in names.values():
                 answer = "--context COL"
                 hint += f"; or name its column: {answer}"
@@ -605,16 +601,16 @@ def judge_prompt(
             continue
         problems.append(Problem(message, file, line, hint=hint, answer=answer))
     if not names:
-        hint = f"write {of_runs['placeholders']} where they belong"
-        message = f"has no place for {of_runs['an']} {of_runs['one']}"
+        hint = f"write {values['placeholders']} where they belong"
+        message = f"has no place for {values['an']} {values['one']}"
         problems.append(Problem(message, file, hint=hint))
     form = "{%s}" if placeholder == _IN_BRACES else "{{ %s }}"
     placeholder = f"{placeholder}|{_CERTAIN}"
     text = re.sub(placeholder, lambda match: form % names[match[1] or match[2]], text)
-    of_verdict = _verdict_values(text, options, meanings, problems)
+    values |= {"own_prompt": text, "names": names}
+    values |= _verdict_values(text, options, values["meanings"], problems)
     if names and all(names.values()):
-        parse_prompt(text, file, stage=JUDGE.name, of=of_runs["prompts_of"])
-    return {"own_prompt": text, "names": names, **of_verdict}
+        parse_prompt(text, file, stage=JUDGE.name, of=values["prompts_of"])
 
 
 def _variable(name: str, columns: Mapping[str, str]) -> str:
@@ -634,7 +630,7 @@ def _verdict_values(
     """How the verdict is found in the text of an answer; nothing where the prompt asks for our
     JSON.
     """
-    scale = options.answers
+    scale = options.answer_scale
     pattern, file = options.verdict, str(options.prompt)
     try:
         JudgeStage.model_validate({"verdict": pattern})
