@@ -557,11 +557,10 @@ def _pass_text(session: _Session) -> str:
     subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])
     is_or_are = f"{subject} {'are' if several else 'is'}"
     if session.sets:
-        text = compared_text(is_or_are, session.sets)
         before_and_now = session.comparison.verdicts.kinds("before", "answers").names
         if not session.held.changed and all(was in (None, now) for was, now in before_and_now):
-            text = f"no verdict changed: {text}"
-        return text
+            is_or_are = "no verdict changed:"
+        return compared_text(is_or_are, session.sets)
     # Of verdicts that are compared with labels alone, those of probes count where there are no
     # others.
     judged = session.counting if len(session.counting) else session.judged

@@ -488,7 +488,7 @@ def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
     head = "case,ann,bo,earlier,verdict\n"
     how = ("--label=ann", "--label=bo", "--same-judge", option)
     for empty, failing in (
-        (2, "PASS  no verdict changed: the judge is as good"),
+        (2, "PASS  no verdict changed: as good"),
         (3, '(c2: "verdict" is empty)'),
     ):
         lines = [f"{row}\n" for row in rows[:empty]] + whole[empty:]
@@ -513,7 +513,7 @@ def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
     text = " ".join(printed.split())
     assert (code, first in text, "ok = OK" in text) == (0, True, False), printed
     assert "counts as another judge; pass --same-judge if only the prompt is new" in text
-    assert "PASS no verdict changed: the judge is as good as before on 60 cases" in text
+    assert "PASS no verdict changed: as good as before on 60 cases" in text
     code, printed = run(written("\n".join(rows).replace("Not OK,not ok", "Not OK,ok")), *options)
     text = " ".join(printed.split())
     assert "customer question: where is my parcel" in text

@@ -309,7 +309,7 @@ UNCLEAR = [
 ]
 PASS = [
     Row(
-        "no verdict changed: the judge is as good as before on 48 cases (24 violations): up to 12 "
+        "no verdict changed: as good as before on 48 cases (24 violations): up to 12 "
         "points less recall and 12 points more false alarms could be hidden",
         GOOD,
         GOOD,
@@ -327,14 +327,14 @@ PASS = [
         beside="2 the other way; of all 48 cases as many are wrong",
     ),
     Row(
-        "no verdict changed: the judge is as good as before on 10 cases",
+        "no verdict changed: as good as before on 10 cases",
         TEN,
         TEN,
         {"proof": True},
         {"replayed": True},
     ),
     Row(
-        "no verdict changed: the judge is as good as before on 200 cases (100 violations): up to "
+        "no verdict changed: as good as before on 200 cases (100 violations): up to "
         "3 points less recall and 3 points more false alarms could be hidden",
         cases("." * 100, "." * 100),
         cases("." * 100, "." * 100),
