@@ -4,6 +4,7 @@ const $ = (id) => document.getElementById(id);
 const BLANK = { blocks: { answer: [], doubts: [], details: [] }, rubrics: {}, cases: [] };
 const session = { ...BLANK, ...JSON.parse($("session").textContent) };
 const root = document.documentElement;
+root.classList.toggle("no-letters", !keepKeys());
 const isWide = () => matchMedia("(min-width: 1181px)").matches;
 
 // A function is a listener; attributes that are null or false are left out, and so are such children.
@@ -36,9 +37,12 @@ const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const counted = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
 const grouped = (number) => number.toLocaleString("en");
 
+// The key that presses something; that it does is told to assistive technology while letters are on.
+const shortcut = (key) => ({ "data-key": key || null, "aria-keyshortcuts": root.classList.contains("no-letters") ? null : key || null });
+
 // A button, and the key that presses it.
 const button = (name, text, click, key) =>
-  make("button", { type: "button", "data-do": name, click, "aria-keyshortcuts": key || null }, text, key ? make("kbd", {}, key) : null);
+  make("button", { type: "button", "data-do": name, click, ...shortcut(key) }, text, key ? make("kbd", {}, key) : null);
 
 let toastTimer;
 function toast(...content) {

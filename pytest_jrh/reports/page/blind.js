@@ -25,9 +25,11 @@ for (const name of Object.keys(PICKS)) PICKS[name] = () => [];
 look.top = () => 0;
 // A text without the signs of Markdown that are not inside of a word.
 const unmarked = (text) => text.replace(/(?<![\p{L}\p{N}])[*_`#>|~]+\s*|[*_`|~]+(?![\p{L}\p{N}*_`])/gu, "");
+// Cases with one title may be made of one run, and are told apart by their numbers alone.
+let alike = {};
 look.row = (row) => make("a", { href: `#case=${row.key}`, tabindex: "-1" },
   make("span", { class: "sign" }, String(row.number)),
-  make("span", { class: "what", dir: "auto" }, unmarked(row.title)),
+  make("span", { class: "what", dir: "auto" }, alike[row.title]?.length > 1 ? `Case ${row.number}` : unmarked(row.title)),
   row.word ? make("span", { class: "where" }, make("span", { class: "tag" }, inWords(row.value, row.word))) : null);
 
 const mine = (path) => `/reviewers/${me.reviewer}/${path}`;
@@ -143,6 +145,7 @@ async function load() {
   if (!answer) return;
   const { rows } = answer;
   if (rows.length !== source.rows.length || !rows.every((row) => rowsByKey.has(row.key))) clear();
+  alike = Object.groupBy(rows, (row) => row.title);
   put(rows.map(asRow).filter(isNews));
   showHow();
   if (!view.row && rows.length) await open(readAddress().row ?? nextOpen(null) ?? source.rows[0]);
@@ -180,7 +183,7 @@ look.opened = (row) => {
   });
   const votes = body.voices.map((vote) => drawVoice({ ...vote, word: ofVote(vote.word) }, citing(body.turns.length)));
   const late = isBlind && !file && !row.is_blind && "A report may have shown you this case: what you label now is saved, but not used to measure the judge.";
-  const note = noteField(row, (now) => !isOpen(now), (now, note) => tell(now, { note })), takeBack = button("undo", "Take back", inTurn(undo), "u");
+  const note = noteField(row, (now) => !isOpen(now), (now, note) => tell(now, { note })), takeBack = button("undo", "Undo", inTurn(undo), "u");
   takeBack.disabled = isOpen(row) && !done.some(isGiven);
   note.append(takeBack, late || "");
   $("voices").replaceChildren(isBlind ? "" : make("section", { class: "votes", "aria-label": "What people said" }, votes),
@@ -260,7 +263,7 @@ finish = async (choice) => {
   await inTurn(load)();
   showEnd();
 };
-const again = make("button", { value: "", click: inTurn(undo) }, "Take back");
+const again = make("button", { value: "", click: inTurn(undo) }, "Undo");
 ending.querySelector("form").prepend(again);
 $("actions").prepend(make("button", { type: "button", id: "who", title: "Label under another name", click: () => showEntrance(me?.name ?? "") }));
 $("bar").append(button("first", "First without a label", inTurn(() => {

@@ -26,7 +26,7 @@ document.addEventListener("keydown", (event) => {
   let key = event.key;
   if (event.target.closest("#list")) key = { ArrowDown: "j", ArrowUp: "k" }[key] ?? key;
   if (event.key.length === 1 && !letters.checked) return;
-  const target = isTyped ? null : document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
+  const target = isTyped ? null : document.querySelector(`[data-key="${CSS.escape(key)}"]`);
   // One that is held down goes through the list, and decides about one case.
   if (!target || (event.repeat && !["j", "k"].includes(key))) return;
   event.preventDefault();
@@ -52,9 +52,12 @@ function drawKeys(areOn) {
   letters.checked = areOn;
   root.classList.toggle("no-letters", !areOn);
   const lines = [["↑ ↓", "Through the list"], ["Esc", "Back to the list"]];
-  for (const node of document.querySelectorAll("[aria-keyshortcuts]:not(#keys)")) {
+  for (const node of document.querySelectorAll("[data-key]")) {
+    const { key } = node.dataset;
+    if (areOn) node.setAttribute("aria-keyshortcuts", key);
+    else node.removeAttribute("aria-keyshortcuts");
     const text = [...node.childNodes].filter((child) => child.nodeName !== "KBD").map((child) => child.textContent).join("");
-    if (areOn && node.checkVisibility()) lines.push([node.getAttribute("aria-keyshortcuts"), node.ariaLabel || node.labels?.[0]?.textContent || text]);
+    if (areOn && key !== "?" && node.checkVisibility()) lines.push([key, node.ariaLabel || node.labels?.[0]?.textContent || text]);
   }
   keysList.replaceChildren(...lines.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)]));
 }

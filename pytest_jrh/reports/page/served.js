@@ -48,7 +48,7 @@ const inTurn = (task) => () => (last = last.then(task).catch(reportError));
 const done = [];
 function say(row, text) {
   done.push(row.key);
-  toast(`${text}. `, button("takeBack", "Take back", inTurn(undo), "u"));
+  toast(`${text}. `, button("takeBack", "Undo", inTurn(undo), "u"));
 }
 
 function banner(text) {
@@ -85,7 +85,7 @@ function noteField(row, isSaid, save) {
   };
   const input = (event) => keepDraft(row, event.target.value);
   const blur = (event) => event.target.value !== rowsByKey.get(row.key)?.note && keep(event.target.value);
-  const field = make("input", { id: "note", maxlength: "2000", autocomplete: "off", "aria-keyshortcuts": "n", input, keydown, blur });
+  const field = make("input", { id: "note", maxlength: "2000", autocomplete: "off", ...shortcut("n"), input, keydown, blur });
   // Not as an attribute: what is typed next is added at the end.
   field.value = draftOf(row) ?? row.note;
   // Typed before the page was loaded again, and never left.
