@@ -29,8 +29,9 @@ if TYPE_CHECKING:
         PerturbationOutcome,
         Rubric,
         Unscored,
+        Verdict,
     )
-    from pytest_jrh.core.results import CaseResult, Verdict
+    from pytest_jrh.core.results import CaseResult
     from pytest_jrh.core.scales import ScoreLevel
     from pytest_jrh.engine.library import (
         ConversationPerturber,
@@ -54,8 +55,8 @@ _HOMES = {
     "config.rubrics": "load_rubrics",
     "core": "InputError JrhError",
     "core.calls": "Completion StageModel",
-    "core.cases": "AgentRun Case NoVerdictCase PerturbationOutcome Rubric Unscored",
-    "core.results": "CaseResult Verdict",
+    "core.cases": "AgentRun Case NoVerdictCase PerturbationOutcome Rubric Unscored Verdict",
+    "core.results": "CaseResult",
     "core.scales": "ScoreLevel",
     "engine.library": "ConversationPerturber Pipeline generate_agent_perturbations judge_cases "
     "load_cases",

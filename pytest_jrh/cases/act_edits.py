@@ -34,7 +34,7 @@ from pytest_jrh.cases.acts import (
 )
 from pytest_jrh.cases.pipeline import Goal, Turns, Work, asked_plan, edit_words
 from pytest_jrh.cases.probes.probe import all_ids, with_ids
-from pytest_jrh.core import Json, frozen, one_line, shortened
+from pytest_jrh.core import Json, frozen, one_line, shortened, storable
 from pytest_jrh.core.calls import MOST_FOLLOWING_EDITS, Completion, ResponseT
 from pytest_jrh.core.cases import (
     Edit,
@@ -57,7 +57,6 @@ from pytest_jrh.core.transcript import (
     render_tool_calls,
     render_transcript,
     replace_text,
-    storable,
     structured,
     without_reasoning,
 )

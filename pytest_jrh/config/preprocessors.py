@@ -14,15 +14,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_jrh.core import Fields, InputError, Json, error_places, error_text, listed, printable
-from pytest_jrh.core.cases import AgentRun, Preprocessor, Unscored
-from pytest_jrh.core.transcript import (
-    ROLES,
-    blocks_of,
-    message_mistake,
+from pytest_jrh.core import (
+    Fields,
+    InputError,
+    Json,
+    error_places,
+    error_text,
+    listed,
+    printable,
     storable,
-    without_reasoning,
 )
+from pytest_jrh.core.cases import AgentRun, Preprocessor, Unscored
+from pytest_jrh.core.transcript import ROLES, blocks_of, message_mistake, without_reasoning
 
 # RAND's path to its preprocessors.
 _RANDS_MODULE = "agent_helpers.preprocessors"

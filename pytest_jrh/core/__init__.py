@@ -35,7 +35,7 @@ from collections.abc import (
     Sequence,
 )
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -180,6 +180,47 @@ def plain(text: str) -> str:
     """
     text = _ANSI.sub("", same_lines(text))
     return _CONTROL.sub("", re.sub(_SURROGATE, "\ufffd", text))
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON-like value, or one of the model, with every string in it changed, keys too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        changed = {}
+        for key, item in value.items():
+            changed[with_texts(key, change)] = with_texts(item, change)
+        return changed
+    if isinstance(value, list | tuple):
+        items = [with_texts(item, change) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [declared.name for declared in fields(value)]
+        return replace(value, **{name: with_texts(getattr(value, name), change) for name in names})
+    return value
+
+
+def storable(value: _Value) -> tuple[_Value, int]:
+    """Make every text in a JSON value storable: lone surrogates become U+FFFD, NULs go.
+
+    Returns the value (the very same object where nothing had to change) and the number of
+    characters replaced or dropped, in keys and values.
+    """
+    count = 0
+
+    def text(old: str) -> str:
+        nonlocal count
+        new, surrogates = (
+            (old, 0) if old.isascii() else re.subn(_SURROGATE, "\N{REPLACEMENT CHARACTER}", old)
+        )
+        count += surrogates
+        if "\x00" in new:
+            count += new.count("\x00")
+            new = new.replace("\x00", "")
+        return new
+
+    new = with_texts(value, text)
+    return (new, count) if count else (value, 0)
 
 
 def one_line(text: str) -> str:

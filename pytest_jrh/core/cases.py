@@ -130,6 +130,15 @@ class Skip:
         return SKIPS[self.kind].text(self.detail)
 
 
+@frozen
+class Verdict:
+    """A judge's answer, on the scale on offer; by a threshold where it has a `probability`."""
+
+    score: int
+    reasoning: str
+    probability: float | None = None
+
+
 UnscoredKind = Literal[
     "model_error",
     "invalid_response",

@@ -34,10 +34,10 @@ from pytest_jrh.core import (
     printable,
     received,
     shown,
+    storable,
 )
 from pytest_jrh.core.files import LONGEST_HEAD, lines_of
 from pytest_jrh.core.scales import Scale
-from pytest_jrh.core.transcript import storable
 
 CANNOT_TELL = "cannot tell"
 

@@ -7,10 +7,11 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote_plus, urlsplit, urlunsplit
+
+from pytest_jrh.core import with_texts
 
 REDACTED = "[REDACTED]"
 _SHORTEST = 16
@@ -135,24 +136,6 @@ class Redactor:
         pairs = [pair for pair in parts.query.split("&") if not _is_key(pair.partition("=")[0])]
         host = parts.netloc.rpartition("@")[2]
         return self.text(urlunsplit(parts._replace(netloc=host, query="&".join(pairs))))
-
-
-def with_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON-like value, or one of the model, with every string in it changed, keys too."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        changed = {}
-        for key, item in value.items():
-            changed[with_texts(key, change)] = with_texts(item, change)
-        return changed
-    if isinstance(value, list | tuple):
-        items = [with_texts(item, change) for item in value]
-        return items if isinstance(value, list) else tuple(items)
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [declared.name for declared in fields(value)]
-        return replace(value, **{name: with_texts(getattr(value, name), change) for name in names})
-    return value
 
 
 def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:

@@ -21,19 +21,11 @@ from pytest_jrh.core.cases import (
     LabelSource,
     Outcome,
     Slices,
+    Verdict,
     Why,
 )
 from pytest_jrh.core.ids import case_id, generation_id
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass, Said, Scale, scale_of_line
-
-
-@frozen
-class Verdict:
-    """A judge's answer, on the scale on offer; by a threshold where it has a `probability`."""
-
-    score: int
-    reasoning: str
-    probability: float | None = None
 
 
 def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, list[int]]:

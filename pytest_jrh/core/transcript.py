@@ -12,14 +12,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from pytest_jrh.core import capital
 from pytest_jrh.core.cases import Message, Messages, Transcript
-from pytest_jrh.core.redact import with_texts
 
-_Value = TypeVar("_Value")
 _Block = Mapping[str, Any]
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -36,7 +34,6 @@ _NO_WORDS = (
 )
 _DATA = "[A-Za-z0-9+/=_-]{64,}"
 _CITED = ("citations", "annotations")
-_LONE_SURROGATE = "[\ud800-\udfff]"
 # A text in quotes, a sign, or what stands between signs.
 _JSON_SIGN = r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+'
 _JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -385,31 +382,6 @@ def neutralize(text: str, tags: Collection[str]) -> str:
     names = "|".join(re.escape(tag) for tag in sorted(tags))
     pattern = f"<(?={_TAG_FILLER}(?:{names})(?![\\w.:-]))"
     return re.sub(pattern, "&lt;", text, flags=re.IGNORECASE)
-
-
-def storable(value: _Value) -> tuple[_Value, int]:
-    """Make every text in a JSON value storable: lone surrogates become U+FFFD, NULs go.
-
-    Returns the value (the very same object where nothing had to change) and the number of
-    characters replaced or dropped, in keys and values.
-    """
-    count = 0
-
-    def text(old: str) -> str:
-        nonlocal count
-        new, surrogates = (
-            (old, 0)
-            if old.isascii()
-            else re.subn(_LONE_SURROGATE, "\N{REPLACEMENT CHARACTER}", old)
-        )
-        count += surrogates
-        if "\x00" in new:
-            count += new.count("\x00")
-            new = new.replace("\x00", "")
-        return new
-
-    new = with_texts(value, text)
-    return (new, count) if count else (value, 0)
 
 
 def _is_list_of(value: object, key: str) -> bool:

@@ -30,11 +30,12 @@ from pytest_jrh.core.cases import (
     NoVerdictCase,
     Rubric,
     Unscored,
+    Verdict,
     Why,
 )
 from pytest_jrh.core.ids import TOGETHER, case_id, cassette_path, generation_id
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns, Verdict
+from pytest_jrh.core.results import CaseResult, CaseSpending, ShownTurns
 from pytest_jrh.core.scales import BINARY, coded
 from pytest_jrh.core.transcript import is_pair, render_assistant_turns
 from pytest_jrh.engine.library import Pipeline

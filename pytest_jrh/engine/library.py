@@ -43,9 +43,10 @@ from pytest_jrh.core.cases import (
     Rubric,
     Skip,
     Unscored,
+    Verdict,
     Why,
 )
-from pytest_jrh.core.results import CaseResult, Verdict
+from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, Mode, Objective
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import assistant_indices

@@ -38,8 +38,7 @@ from pydantic import (
 
 from pytest_jrh.core import Fields, Json, frozen, grouped, short_digest, shown
 from pytest_jrh.core.calls import JUDGE, TOGETHER, Complete, PromptsOf, StageModel
-from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript, Unscored
-from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.cases import Case, Message, Messages, Rubric, Transcript, Unscored, Verdict
 from pytest_jrh.core.scales import BINARY, Mode, Said, coded
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.templates import Template

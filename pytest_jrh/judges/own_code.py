@@ -34,10 +34,9 @@ from pytest_jrh.core import (
     shortened,
 )
 from pytest_jrh.core.calls import JUDGE
-from pytest_jrh.core.cases import Case, Unscored, UnscoredKind
+from pytest_jrh.core.cases import Case, Unscored, UnscoredKind, Verdict
 from pytest_jrh.core.files import text_digest
 from pytest_jrh.core.redact import names_a_credential
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import Said, coded
 from pytest_jrh.core.sections import ConfigSection, Flag, Text
 from pytest_jrh.judges.judge import (

@@ -30,8 +30,7 @@ from pytest_jrh.core import (
     shown,
 )
 from pytest_jrh.core.calls import Completion, ResponseT, StageModel
-from pytest_jrh.core.cases import Case, Unscored
-from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.cases import Case, Unscored, Verdict
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Said
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.transcript import is_pair

@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
-from pytest_jrh.core import Fields, Json, frozen, shortened
+from pytest_jrh.core import Fields, Json, frozen, shortened, storable
 from pytest_jrh.core.calls import (
     ANSWER,
     STAGES,
@@ -41,7 +41,7 @@ from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.scales import BINARY, NO_SUCH, Mode, Objective, Said, Scale
 from pytest_jrh.core.templates import Template, parse_template
-from pytest_jrh.core.transcript import PAIR, answer_parts, storable
+from pytest_jrh.core.transcript import PAIR, answer_parts
 
 _FENCED = r"(?s)```(?:json)?[^\S\n]*+\n(.*)```"
 _TYPE_WORDS = {

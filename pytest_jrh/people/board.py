@@ -26,12 +26,20 @@ from pytest_jrh.core import (
     listed,
     name_problem,
     short_digest,
+    storable,
 )
-from pytest_jrh.core.cases import DEFAULT_SEED, Case, CaseSpec, HumanReview, LabelKey, NoVerdictCase
+from pytest_jrh.core.cases import (
+    DEFAULT_SEED,
+    Case,
+    CaseSpec,
+    HumanReview,
+    LabelKey,
+    NoVerdictCase,
+    Verdict,
+)
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.sections import BlindSection
-from pytest_jrh.core.transcript import message_text, storable
+from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people.decisions import (
     Decision,
     DecisionStore,

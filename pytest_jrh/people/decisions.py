@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pytest_jrh.core import storable
 from pytest_jrh.core.cases import Case, CaseSpec, Edit, Message, Transcript
 from pytest_jrh.core.documents import parsed_lines
 from pytest_jrh.core.files import append_line
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.scales import Said, coded
-from pytest_jrh.core.transcript import message_text, replace_text, storable
+from pytest_jrh.core.transcript import message_text, replace_text
 from pytest_jrh.store.records import BY_HAND, record_line
 
 if TYPE_CHECKING:

@@ -20,11 +20,9 @@ from contextvars import Context, copy_context
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from pytest_jrh.core import InputError, SessionEnd, error_places, error_text, frozen
+from pytest_jrh.core import InputError, SessionEnd, error_places, error_text, frozen, storable
 from pytest_jrh.core.calls import JUDGE, Complete, Spending
-from pytest_jrh.core.cases import UNSCORED, Unscored
-from pytest_jrh.core.results import Verdict
-from pytest_jrh.core.transcript import storable
+from pytest_jrh.core.cases import UNSCORED, Unscored, Verdict
 from pytest_jrh.judges.judge import CodeAnswer, OwnCode
 from pytest_jrh.judges.own_code import (
     ADVICE_ON_CREDENTIALS,

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 
-from pytest_jrh.core import frozen, shortened
+from pytest_jrh.core import frozen, shortened, storable
 from pytest_jrh.core.calls import JUDGE, STAGES, RecordMode, Spending, StageModel
 from pytest_jrh.core.cases import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.transcript import message_text, storable
+from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import UNUSABLE, Answer, Attempts, CallRequest, Exchange, Needs, Stopped
 from pytest_jrh.llm.limits import EarlyStop, held
 from pytest_jrh.recording.cassettes import (

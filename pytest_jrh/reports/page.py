@@ -25,11 +25,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.core import Fields, Json, capital, one_line, short_digest, shortened, visible
+from pytest_jrh.core import (
+    Fields,
+    Json,
+    capital,
+    one_line,
+    short_digest,
+    shortened,
+    visible,
+    with_texts,
+)
 from pytest_jrh.core.cases import UNSCORED, Case, Edit, Message, Rubric
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
 from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
-from pytest_jrh.core.redact import with_texts
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.transcript import (

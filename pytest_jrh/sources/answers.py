@@ -26,6 +26,7 @@ from pytest_jrh.core import (
     printable,
     short_digest,
     shown,
+    storable,
 )
 from pytest_jrh.core.calls import PART_NAMES
 from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
@@ -38,7 +39,6 @@ from pytest_jrh.core.transcript import (
     in_other_order,
     message_text,
     paired,
-    storable,
     with_part_ids,
 )
 from pytest_jrh.sources.chat import is_chat, json_text, read_messages

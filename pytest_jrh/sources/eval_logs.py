@@ -21,10 +21,10 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from pytest_jrh.core import Fields, Json, printable, shown
+from pytest_jrh.core import Fields, Json, printable, shown, storable
 from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
 from pytest_jrh.core.documents import DamagedError
-from pytest_jrh.core.transcript import message_text, storable, unshown_in
+from pytest_jrh.core.transcript import message_text, unshown_in
 from pytest_jrh.sources.source import (
     RunFields,
     Source,

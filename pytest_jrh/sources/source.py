@@ -33,12 +33,12 @@ from pytest_jrh.core import (
     printable,
     short_digest,
     shown,
+    storable,
 )
 from pytest_jrh.core.cases import AgentRun, Preprocessor, RunKey, RunSummary, Unscored
 from pytest_jrh.core.documents import DamagedError, parsed, pointer_to
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.sections import InputFormat
-from pytest_jrh.core.transcript import storable
 
 
 def refused(path: Path, message: str, hint: str | None = None) -> InputError:

@@ -24,10 +24,10 @@ from pytest_jrh.core import (
     listed,
     printable,
     shown,
+    storable,
 )
 from pytest_jrh.core.documents import DamagedError, as_text, parsed, pointer_to, read_text
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.columns import PLACE, Table
 from pytest_jrh.sources.results import read_results
 from pytest_jrh.sources.results.scores import Results

@@ -34,11 +34,12 @@ from pytest_jrh.core import (
     printable,
     received,
     short_digest,
+    storable,
 )
 from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
 from pytest_jrh.core.documents import DamagedError, dotted, inside, parsed
 from pytest_jrh.core.files import read_head
-from pytest_jrh.core.transcript import message_text, storable, unshown_in
+from pytest_jrh.core.transcript import message_text, unshown_in
 from pytest_jrh.sources.chat import fields_of, first_in, read_message, read_messages
 from pytest_jrh.sources.source import (
     BOM,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.cases import Verdict
 from pytest_jrh.core.scales import ScoreLevel
 from pytest_jrh.reports.page import HtmlReport
 from tests.browser.material import hostile_case, made_case

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core import short_digest
-from pytest_jrh.core.transcript import storable
+from pytest_jrh.core import short_digest, storable
 from pytest_jrh.reports.page import HtmlReport
 from tests.browser.opened import Opened
 from tests.browser.steps import wait_for

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.cases import NoVerdictCase, Skip, Verification
-from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.cases import NoVerdictCase, Skip, Verdict, Verification
 from pytest_jrh.core.transcript import message_text
 from tests.browser.material import hostile_case, made_case
 from tests.browser.opened import Sessions

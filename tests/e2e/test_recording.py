@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core import storable
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.recording.exchanges import Exchanges, Halted
 from pytest_jrh.recording.recorder import HttpRecorder

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.calls import Bounds, RecordMode, Spending
-from pytest_jrh.core.results import Verdict, total_spending
+from pytest_jrh.core.cases import Verdict
+from pytest_jrh.core.results import total_spending
 from pytest_jrh.llm.limits import Ledger
 from tests.e2e.bench import Bench, MakeBench, cassette_files, exactly, read_cassette, said
 from tests.plugin.recorded import run_pytest

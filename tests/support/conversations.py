@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.calls import Complete, StageModel
-from pytest_jrh.core.cases import AgentRun, Case, Message, PerturbationOutcome, Rubric
-from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.cases import AgentRun, Case, Message, PerturbationOutcome, Rubric, Verdict
 from pytest_jrh.core.scales import Mode
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.engine.library import Pipeline

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core import storable
 from pytest_jrh.core.cases import Case, CaseSpec, Message, Rubric
 from pytest_jrh.core.files import LineFile
 from pytest_jrh.core.ids import generation_id
@@ -18,7 +19,6 @@ from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import coded
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import TerminalReport

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core import storable
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.engine.case import Calls
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
 from pytest_jrh.llm.client import Sending, _first_try, answer_of, arguments

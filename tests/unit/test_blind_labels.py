@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core import InputError
+from pytest_jrh.core.cases import Verdict
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.people import Grounds
 from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk, draw, in_order

@@ -14,10 +14,9 @@ from pytest_jrh.cases.tests import LABELS, PERTURBATION, POSITIVES
 from pytest_jrh.config.rubrics import suite_rubrics
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core import InputError
-from pytest_jrh.core.cases import Label, Rubric, RunSummary, Unscored, Verification
+from pytest_jrh.core.cases import Label, Rubric, RunSummary, Unscored, Verdict, Verification
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.ids import artifact_stem, case_name, cassette_path
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, code_of, named, spelled
 from pytest_jrh.judges.judge import judge_response, judged_case
 from pytest_jrh.judges.own_code import Scoring, code_answer

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from pytest_jrh import core
+from pytest_jrh.core import storable
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.transcript import neutralize, storable
+from pytest_jrh.core.transcript import neutralize
 from pytest_jrh.llm.calls import Response, parse
 from pytest_jrh.reports import markdown
 from tests.support.cpu import cpu_seconds

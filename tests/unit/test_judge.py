@@ -15,9 +15,9 @@ from pytest_jrh.core.cases import (
     Plan,
     PlanStep,
     Unscored,
+    Verdict,
     Verification,
 )
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.judges.judge import CodeAnswer, judged_case
 from pytest_jrh.judges.own_code import Scoring
 from pytest_jrh.judges.python import answer_of

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from pytest_jrh.core import InputError
-from pytest_jrh.core.cases import Skip, Verification
-from pytest_jrh.core.results import JudgeLine, Verdict
+from pytest_jrh.core.cases import Skip, Verdict, Verification
+from pytest_jrh.core.results import JudgeLine
 from pytest_jrh.people.board import ReviewBoard
 from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel

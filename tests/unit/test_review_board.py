@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core import InputError, visible
 from pytest_jrh.core.calls import StageModel
-from pytest_jrh.core.cases import Case, HumanReview, Label, NoVerdictCase, Skip, VoteSource
+from pytest_jrh.core.cases import Case, HumanReview, Label, NoVerdictCase, Skip, Verdict, VoteSource
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.results import Verdict
 from pytest_jrh.core.transcript import indented_json, message_text
 from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.llm.calls import load_template, override_path

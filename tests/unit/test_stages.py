@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from pytest_jrh.cases.pipeline import ConversationSummarizer, Goal, make_llm_verifier
 from pytest_jrh.core.calls import Complete, StageModel
-from pytest_jrh.core.cases import Rubric, Unscored, Verification
-from pytest_jrh.core.results import Verdict
+from pytest_jrh.core.cases import Rubric, Unscored, Verdict, Verification
 from pytest_jrh.core.scales import ScoreLevel, scale_of
 from pytest_jrh.judges.judge import (
     PROMPT,

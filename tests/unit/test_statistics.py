@@ -21,8 +21,8 @@ from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite, SuiteTest, expand
 from pytest_jrh.core import dollars
-from pytest_jrh.core.cases import CaseSpec, Label, RunSummary
-from pytest_jrh.core.results import CaseResult, Verdict, scores_text
+from pytest_jrh.core.cases import CaseSpec, Label, RunSummary, Verdict
+from pytest_jrh.core.results import CaseResult, scores_text
 from pytest_jrh.core.scales import BINARY, most_frequent, numbered
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.people import Grounds

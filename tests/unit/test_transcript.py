@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes.probe import all_ids
+from pytest_jrh.core import storable
 from pytest_jrh.core.cases import Message
 from pytest_jrh.core.transcript import (
     answer_parts,
@@ -16,7 +17,6 @@ from pytest_jrh.core.transcript import (
     render_assistant_turns,
     render_transcript,
     replace_text,
-    storable,
     titled_parts,
     with_part_ids,
 )
