@@ -45,6 +45,7 @@ from pytest_jrh.core.calls import JUDGE, PART_NAMES, known_name
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import (
     DamagedError,
+    NoLabelError,
     as_text,
     as_word,
     label_value,
@@ -532,7 +533,8 @@ def labels_in(
     labels = values.read(table, column, texts, unread, is_verdict=False)
     without = (text for text, label in zip(texts, labels, strict=True) if text and label is None)
     unknown = dict.fromkeys(without, column)
-    if unread and re.fullmatch(r"\D{1,200}", "".join(unknown)):
+    wrong = options.map.keys() & map(as_word, unknown)
+    if unread and re.fullmatch(r"\D{1,200}", "".join(unknown)) and not wrong:
         options.unknown |= unknown
         unread = []
     # What a word of the prompt means may be said, too.
@@ -648,7 +650,10 @@ def _verdict_values(
         if is_asked_for and word in options.unknown:
             scores[as_word(word)] = word
         elif meaning not in (None, "") and (is_asked_for or word in options.map):
-            score = label_value(meaning, scale)
+            try:
+                score = label_value(meaning, scale)
+            except NoLabelError as error:
+                raise InputError(f"{word}: {error}", key="--map") from None
             scores[as_word(word)] = scale.words[score] if scale.orders else score
     asked_for = {score for word, score in scores.items() if words >= {*word.split()}}
     # What the end of the prompt offers.

@@ -443,6 +443,7 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
             '"yess" is not a value',
         ),
         (["--one=passed"], "", "name the labels: --label COL"),
+        (["--map=OK=MEANING"], "{{ output }} OK or FAIL", '--map: ok: got "MEANING"; must be 0, 1'),
         (["--context=nowhere"], "", '--context: has no column "nowhere"'),
         (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is not a part of"),
         (["--scale=1-5"], "{{ input }}", "write {{ response }} where"),
