@@ -31,12 +31,13 @@ from pytest_jrh.core import (
     listed,
     nearest_hint,
     received,
+    relative_path,
     shown,
 )
 from pytest_jrh.core.calls import EDITOR, JUDGE, PLANNER, PromptsOf, StageModel
 from pytest_jrh.core.cases import Rubric
 from pytest_jrh.core.documents import Document, KeyPath, Mistake, dotted, read_document, read_text
-from pytest_jrh.core.files import read_head, relative_path
+from pytest_jrh.core.files import read_head
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.scales import Mode, Said
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, StageSection

@@ -11,8 +11,7 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.core import frozen, name_problem, one_line
-from pytest_jrh.core.files import absolute
+from pytest_jrh.core import absolute, frozen, name_problem, one_line
 
 if TYPE_CHECKING:
     # A session without suites is spared pydantic.

@@ -25,11 +25,19 @@ from pytest_jrh.cases.probes.probe import Probe, ProbeSettings, Variant
 from pytest_jrh.cases.tests import KINDS, Kind
 from pytest_jrh.config.options import Options
 from pytest_jrh.config.schema import Config, LabelSection
-from pytest_jrh.core import frozen, grouped_by, nearest, printable, short_digest, shown
+from pytest_jrh.core import (
+    frozen,
+    grouped_by,
+    nearest,
+    printable,
+    relative_path,
+    short_digest,
+    shown,
+)
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.cases import UNSCORED, CaseSpec, Labels, Rubric, RunSummary
 from pytest_jrh.core.documents import KeyPath, Mistakes
-from pytest_jrh.core.files import exists, relative_path, remote_hint
+from pytest_jrh.core.files import exists, remote_hint
 from pytest_jrh.core.ids import Recorded, case_name, cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import BINARY, ORDINAL, Mode, Objective, Said, Scale, coded

@@ -19,6 +19,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import re
 import sys
 import sysconfig
@@ -412,6 +413,18 @@ def received(value: Any, expected: str) -> str:
     return f"got {shown(value)}; must be {expected}"
 
 
+def absolute(path: Path) -> Path:
+    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
+    they are.
+    """
+    return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
+
+
+def relative_path(path: Path, folder: Path) -> Path:
+    """The path relative to the folder where it is inside of it, else as it is."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
 def counted(number: int, noun: str) -> str:
     """`1 case`, `2 cases`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
@@ -590,9 +603,7 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
     folder = Path.cwd()
     places = []
     for frame in frames_to_name:
-        file = Path(frame.filename)
-        if file.is_relative_to(folder):
-            file = file.relative_to(folder)
+        file = relative_path(Path(frame.filename), folder)
         places.append(f"{file}:{frame.lineno} in {frame.name}")
     return tuple(places)
 

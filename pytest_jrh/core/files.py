@@ -216,24 +216,12 @@ def exists(path: Path) -> bool:
         return False
 
 
-def absolute(path: Path) -> Path:
-    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
-    they are.
-    """
-    return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
-
-
 def remote_hint(name: str) -> str | None:
     """Say what to do about a URL such as s3://bucket/runs.eval; None for a path."""
     scheme, separator, _ = name.partition("://")
     if not separator or not scheme.isalnum():
         return None
     return "remote files are not supported; copy it to this machine first, and name the copy"
-
-
-def relative_path(path: Path, folder: Path) -> Path:
-    """The path relative to the folder where it is inside of it, else as it is."""
-    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def file_name_part(text: str) -> str:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest_jrh
 from pytest_jrh.config.suite import Commands, Suite
-from pytest_jrh.core import one_line, short_digest, shortened, storable
+from pytest_jrh.core import one_line, relative_path, short_digest, shortened, storable
 from pytest_jrh.core.calls import VERIFIER
-from pytest_jrh.core.files import git_output, relative_path, text_digest
+from pytest_jrh.core.files import git_output, text_digest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.engine.suite import ReadySuite

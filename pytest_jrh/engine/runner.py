@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_jrh.cases.probes.swap import in_order
-from pytest_jrh.core import InputError, SessionEnd, frozen, shortened
+from pytest_jrh.core import InputError, SessionEnd, frozen, relative_path, shortened
 from pytest_jrh.core.calls import Progress, Spending
 from pytest_jrh.core.cases import (
     NOTHING_WRONG,
@@ -28,7 +28,6 @@ from pytest_jrh.core.cases import (
     Unscored,
     Why,
 )
-from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.foreign_code import Printed
 from pytest_jrh.core.results import CaseResult, scores_text
 from pytest_jrh.core.scales import other_place

@@ -21,6 +21,7 @@ from pytest_jrh.core import (
     Fields,
     InputError,
     Problem,
+    absolute,
     collecting,
     counted,
     frozen,
@@ -46,7 +47,6 @@ from pytest_jrh.core.cases import (
     Unscored,
 )
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
-from pytest_jrh.core.files import absolute
 from pytest_jrh.core.foreign_code import loading_for_replay
 from pytest_jrh.core.ids import Recorded, case_id, former_cassettes
 from pytest_jrh.core.scales import coded

@@ -34,6 +34,7 @@ from pytest_jrh.core import (
     grouped,
     listed,
     nearest_hint,
+    relative_path,
     same_lines,
     shown,
     spreadsheet_hint,
@@ -62,7 +63,7 @@ from pytest_jrh.core.documents import (
     parsed_lines,
     whole_number,
 )
-from pytest_jrh.core.files import append_line, atomic_write, exists, relative_path
+from pytest_jrh.core.files import append_line, atomic_write, exists
 from pytest_jrh.core.scales import BARE, NO_SUCH, NO_SUCH_WORDS, NOT_APPLICABLE, Said
 from pytest_jrh.sources.answers import place_named
 from pytest_jrh.sources.columns import Table, columns_named

@@ -27,11 +27,12 @@ from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core import (
     InputError,
     Problem,
+    absolute,
     collecting,
     counted,
+    relative_path,
     replace_what_cannot_be_shown,
 )
-from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.foreign_code import printing_kept
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.planning import plan_lines

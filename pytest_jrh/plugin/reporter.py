@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config.load import looks_like_suite
-from pytest_jrh.core import InputError, grouped, shortened
-from pytest_jrh.core.files import LineFiles, absolute, relative_path
+from pytest_jrh.core import InputError, absolute, grouped, relative_path, shortened
+from pytest_jrh.core.files import LineFiles
 from pytest_jrh.core.ids import cassette_path, node_part
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.engine.provenance import header_line, origin_lines, suite_run

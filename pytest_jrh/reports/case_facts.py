@@ -21,6 +21,7 @@ from pytest_jrh.core import (
     grouped,
     listed,
     one_line,
+    relative_path,
     shortened,
     visible,
     wrapped,
@@ -28,7 +29,6 @@ from pytest_jrh.core import (
 from pytest_jrh.core.calls import STAGES, VERIFIER
 from pytest_jrh.core.cases import SKIPS, UNSCORED, Case, Edit, Message, Verdict, Why, majority
 from pytest_jrh.core.diffs import Piece, decisive_turns, differences, near_changes
-from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE, generation_id
 from pytest_jrh.core.results import CaseResult, equal_verdicts, scores_text
 from pytest_jrh.core.transcript import (

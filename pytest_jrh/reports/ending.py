@@ -21,6 +21,7 @@ from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core import (
     InputError,
     Styled,
+    absolute,
     all_wrapped,
     counted,
     escape_commands,
@@ -29,7 +30,7 @@ from pytest_jrh.core import (
     grouped_by,
 )
 from pytest_jrh.core.cases import MADE
-from pytest_jrh.core.files import absolute, encoded
+from pytest_jrh.core.files import encoded
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, generation_id
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.people import wrongly_labelled

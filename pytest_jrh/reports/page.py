@@ -28,8 +28,10 @@ from typing import Any
 from pytest_jrh.core import (
     Fields,
     Json,
+    absolute,
     capital,
     one_line,
+    relative_path,
     short_digest,
     shortened,
     visible,
@@ -37,7 +39,7 @@ from pytest_jrh.core import (
 )
 from pytest_jrh.core.cases import UNSCORED, Case, Edit, Message, Rubric
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
-from pytest_jrh.core.files import absolute, encoded, relative_path, replacing
+from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.results import CaseResult, total_spending
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.transcript import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from pytest_jrh.core import Styled, frozen
-from pytest_jrh.core.files import absolute, atomic_write
+from pytest_jrh.core import Styled, absolute, frozen
+from pytest_jrh.core.files import atomic_write
 
 # A project's report is imported before its rows are added to tables, and with a session come those
 # who read them.

@@ -19,10 +19,10 @@ from pytest_jrh.core import (
     counted,
     listed,
     one_line,
+    relative_path,
     shortened,
     wrapped,
 )
-from pytest_jrh.core.files import relative_path
 from pytest_jrh.reports.blocks import (
     Block,
     Cases,

@@ -32,10 +32,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core import Fields, InputError, Json, counted, one_line, plain, shortened, storable
+from pytest_jrh.core import (
+    Fields,
+    InputError,
+    Json,
+    counted,
+    one_line,
+    plain,
+    relative_path,
+    shortened,
+    storable,
+)
 from pytest_jrh.core.cases import NOTHING_WRONG, UNEDITED, Case, CaseSpec, LabelSource, Verdict, Why
 from pytest_jrh.core.documents import misfit, parsed_lines, read_text
-from pytest_jrh.core.files import atomic_write, encoded, exists, git_output, relative_path
+from pytest_jrh.core.files import atomic_write, encoded, exists, git_output
 from pytest_jrh.core.ids import JUDGING, LEDGER_FILE
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseResult, JudgeLine, Rejection
