@@ -155,8 +155,6 @@ def _missing(clusters: Clusters, labels: int, *, is_ratio: bool) -> str:
     """Why no figure is corrected by so many labels; empty where one is."""
     if not is_ratio and labels < FEWEST_LABELS:
         return f"{counted(labels, 'label')}; at least {FEWEST_LABELS} are needed"
-    if is_ratio and not labels:
-        return _UNSEEN
     if is_ratio and labels < FEWEST_OF_CLASS:
         cases_of_class = counted(labels, "such case")
         return f"people labelled {cases_of_class}; at least {FEWEST_OF_CLASS} are needed"
