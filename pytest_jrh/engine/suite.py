@@ -56,8 +56,7 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import Function, PromptJudge, SuiteJudge
 from pytest_jrh.judges.own_code import ADVICE_ON_CREDENTIALS, OwnCodeJudge, asks_for_credentials
 from pytest_jrh.judges.python import supplied_judge
-from pytest_jrh.people import Grounds, grounds_of
-from pytest_jrh.people.decisions import DecisionStore
+from pytest_jrh.people import DecisionStore, Grounds, grounds_of
 from pytest_jrh.people.labels import PersonLabel, find_labels, label_fields, read_people
 from pytest_jrh.recording.cassettes import cassettes_in
 from pytest_jrh.sources.answers import systems_in

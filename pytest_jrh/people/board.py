@@ -40,7 +40,7 @@ from pytest_jrh.core.cases import (
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.sections import BlindSection
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.people.decisions import (
+from pytest_jrh.people import (
     Decision,
     DecisionStore,
     TurnEdit,

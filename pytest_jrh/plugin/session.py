@@ -31,8 +31,8 @@ from pytest_jrh.engine.provenance import judge_lines
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
 from pytest_jrh.llm.limits import EarlyStop, Ledger, Pace, unpriced_reason
+from pytest_jrh.people import DecisionStore, has_decisions
 from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk
-from pytest_jrh.people.decisions import DecisionStore, has_decisions
 from pytest_jrh.people.labels import PersonLabel, write_beside_cases
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.reports.case_facts import FailureText, disagreement_text, unscored_text

@@ -25,9 +25,8 @@ from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import NO_SUCH
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.llm.calls import load_template, override_path, parse_prompt
-from pytest_jrh.people import Grounds
+from pytest_jrh.people import Grounds, StrictModel, is_editable
 from pytest_jrh.people.board import LATE, Assigned, LabelBoard, ReviewBoard, Reviewed
-from pytest_jrh.people.decisions import StrictModel, is_editable
 from pytest_jrh.people.labels import Disputes, LabelRow, PersonLabel, label_word
 from pytest_jrh.reports.page import (
     BODIES,

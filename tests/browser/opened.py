@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.config.suite import Suite
+from pytest_jrh.people import DecisionStore
 from pytest_jrh.people.board import LabelBoard, ReviewBoard
-from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.review import Deciding, Labelling
 from pytest_jrh.review.serving import Page, ReviewServer, serve
 from tests.browser.material import review_suite

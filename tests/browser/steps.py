@@ -4,7 +4,7 @@ import re
 import time
 from typing import Any
 
-from pytest_jrh.people.decisions import DecisionStore
+from pytest_jrh.people import DecisionStore
 from tests.browser.material import made_case
 from tests.browser.opened import Session, Sessions
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.people.decisions import decisions_path
+from pytest_jrh.people import decisions_path
 from pytest_jrh.store.records import case_digest, record_line
 from tests.plugin.recorded import PERTURBATION, Done, Recorded, environment, judges, run_pytest
 from tests.plugin.test_probes import PROBE, write_probed

@@ -10,8 +10,8 @@ from typing import Any
 from pytest_jrh.core.cases import Case
 from pytest_jrh.core.files import append_line
 from pytest_jrh.core.ids import CASES_FILE
+from pytest_jrh.people import Action, Decision, TurnEdit, decisions_path, with_edits
 from pytest_jrh.people.board import ReviewBoard, ReviewDesk
-from pytest_jrh.people.decisions import Action, Decision, TurnEdit, decisions_path, with_edits
 from pytest_jrh.store.records import case_digest, record_line
 from tests.support.made_cases import case_from
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.diffs import turn_pairs
+from pytest_jrh.people import Decision, DecisionStore, TurnEdit, with_edits
 from pytest_jrh.people.board import Assigned, ReviewBoard, ReviewCase
-from pytest_jrh.people.decisions import Decision, DecisionStore, TurnEdit, with_edits
 from pytest_jrh.reports.case_facts import shown_edits
 from pytest_jrh.reports.markdown import LIMIT, MarkdownReport
 from pytest_jrh.reports.page import case_turns

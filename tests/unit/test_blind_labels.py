@@ -14,9 +14,8 @@ from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.people import Grounds
+from pytest_jrh.people import DecisionStore, Grounds
 from pytest_jrh.people.board import LabelBoard, ReviewBoard, ReviewDesk, draw, in_order
-from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import labels_path, read_people
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import reply

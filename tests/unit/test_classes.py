@@ -21,8 +21,8 @@ from pytest_jrh.core.scales import BINARY, NOT_APPLICABLE, code_of, named, spell
 from pytest_jrh.judges.judge import judge_response, judged_case
 from pytest_jrh.judges.own_code import Scoring, code_answer
 from pytest_jrh.llm.calls import ordinal_guidance, parse, score_levels_table
+from pytest_jrh.people import Decision, with_edits
 from pytest_jrh.people.board import Assigned, ReviewCase
-from pytest_jrh.people.decisions import Decision, with_edits
 from pytest_jrh.people.labels import (
     Joiner,
     LabelRow,

@@ -17,8 +17,8 @@ import pytest
 from pytest_jrh.core import InputError
 from pytest_jrh.core.cases import Skip, Verdict, Verification
 from pytest_jrh.core.results import JudgeLine
+from pytest_jrh.people import DecisionStore
 from pytest_jrh.people.board import ReviewBoard
-from pytest_jrh.people.decisions import DecisionStore
 from pytest_jrh.people.labels import PersonLabel
 from pytest_jrh.review import Deciding, serving
 from pytest_jrh.review.serving import MAX_BODY, ReviewServer, reply, serve

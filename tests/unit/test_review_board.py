@@ -21,8 +21,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import indented_json, message_text
 from pytest_jrh.engine.library import build_pipeline
 from pytest_jrh.llm.calls import load_template, override_path
-from pytest_jrh.people.board import ReviewBoard, ReviewCase, ReviewDesk, Reviewed
-from pytest_jrh.people.decisions import (
+from pytest_jrh.people import (
     Decision,
     DecisionStore,
     TurnEdit,
@@ -30,6 +29,7 @@ from pytest_jrh.people.decisions import (
     decisions_path,
     with_edits,
 )
+from pytest_jrh.people.board import ReviewBoard, ReviewCase, ReviewDesk, Reviewed
 from pytest_jrh.reports.rand_files import result_row
 from pytest_jrh.review import AgentTemplate, ReviewedCases, agent_templates
 from pytest_jrh.store.records import case_digest
