@@ -77,31 +77,31 @@ SKIPS: Mapping[str, SkipReason] = {
     ),
     "no_plan": SkipReason(
         "no plan",
-        "Nothing, where few. Where many: the rubric is vague, or does not apply here.",
+        "If few, nothing. If many: the rubric is vague, or does not apply here.",
         "no plan: {detail}",
     ),
     "unusable_edit": SkipReason(
         "unusable edit",
-        "Nothing, where few. Where many: the editor's model is too weak.",
+        "If few, nothing. If many: the editor's model is too weak.",
         "unusable edit: {detail}",
     ),
     "broken_structure": SkipReason(
         "an edit breaks the structure of the transcript",
-        "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
+        "If few, nothing. If many: the editor's model is too weak for `edits: acts`.",
         "an edit breaks the structure: {detail}",
     ),
     "stale_value": SkipReason(
         "a later turn still says what was changed",
-        "Nothing, where few. Where many: the planner's or the editor's model is too weak, or so "
-        "much hangs on each act that `edits: text` suits the rubric better.",
+        "If few, nothing. If many: the planner's or the editor's model is too weak, or so "
+        "much depends on each act that `edits: text` suits the rubric better.",
     ),
     "not_confirmed": SkipReason(
         "label not confirmed",
-        "Nothing, where few. Where many: the rubric is vague, or the editor's model is too weak.",
+        "If few, nothing. If many: the rubric is vague, or the editor's model is too weak.",
     ),
     "contradiction": SkipReason(
         "the transcript contradicts itself",
-        "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
+        "If few, nothing. If many: the editor's model is too weak for `edits: acts`.",
     ),
     "rejected_in_review": SkipReason(
         "rejected in review",

@@ -445,7 +445,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
     correct = "drop it" if is_made else "correct its file"
-    text = f"label wrong: {correct}; right: fix {_judge_to_fix(session, wrong[0].judge)}"
+    text = f"label wrong: {correct}; else fix {_judge_to_fix(session, wrong[0].judge)}"
     regressed = any(decision.regressions for decision in session.decisions.values())
     # A part of a suite is not what a baseline is updated from.
     if regressed and not session.is_part:

@@ -102,8 +102,8 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         by = f" by {one_line(change.judge)}" if change.judge else ""
         yield (
             f"{change.title}{by}: {len(change.lost):,} lost and {len(change.won):,} won of "
-            f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
-            f"before, in {now.wrong:,} of {now.verdicts:,} now: p = "
+            f"{change.n:,}; {before.wrong:,} of {counted(before.verdicts, 'verdict')} wrong before "
+            f"and {now.wrong:,} of {now.verdicts:,} now; p = "
             f"{change.finding.p_value:.3g}."
         )
 
@@ -282,7 +282,7 @@ def majority_sentence(panel: Panel) -> str:
         f"{out_of(panel.accuracy.count or 0, panel.accuracy.n, 'case')}"
     )
     undecided = len(panel.without_majority)
-    return f"{text}, none in {undecided:,}" if undecided else text
+    return f"{text}, with no majority in {undecided:,}" if undecided else text
 
 
 def contradicting_cases(session: Session) -> list[list[CaseResult]]:
@@ -362,7 +362,7 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
     """Count the edited turns that a judge was shown, and all turns of cases without edits."""
     counts = []
     missed = sum(bool(_missed(result)) for result in results)
-    for name, is_whole in (("edited turns", False), ("turns of cases as they are", True)):
+    for name, is_whole in (("edited turns", False), ("turns of unedited cases", True)):
         turns = not_shown = unknown = missed_unseen = right_by_luck = 0
         cases, cut_by_server = [], []
         for result in results:
@@ -445,8 +445,8 @@ def shown_sentences(session: Session) -> Iterator[str]:
                 if count.cut_by_server:
                     reason += ", or was cut by its server"
                 yield (
-                    f"{subject} may not have been shown {count.unknown:,} {count.name}: what it "
-                    f"sent {reason}."
+                    f"{subject} may not have been shown {count.unknown:,} {count.name}: its "
+                    f"request {reason}."
                 )
 
 
@@ -538,7 +538,7 @@ def wrong_labels(session: Session, suite: str) -> list[Cases]:
         remarks[result.case_id] = f"{label} by {label_basis(session, result).text}"
     return case_list(
         session,
-        f"{counted(len(remarks), 'wrong label')}, say people who did not see the answer.",
+        f"{counted(len(remarks), 'wrong label')}, according to people who did not see the answer.",
         remarks,
         "bad",
         most=3,

@@ -458,7 +458,7 @@ class Joined(Source):
             counted_runs[origin] = run
         self._note(left_out, "left out, because another one has everything in it")
         self._note(
-            repeating, "counted in each interval as one with another, whose messages it repeats"
+            repeating, "repeating messages of another one, so both count as one in each interval"
         )
         return counted_runs
 

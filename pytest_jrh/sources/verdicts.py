@@ -290,7 +290,7 @@ class Values:
         for column in self.of_numbers.keys() - self.one.keys():
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 message = f"{column} may say how sure the judge is of its verdict, whichever it is"
-                hint = "--threshold takes the probability of a violation: give it a column of that"
+                hint = "--threshold takes the probability of a violation: give it such a column"
                 meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
                 hint += f"; if this is one, say --one {meaning}"
                 raise InputError(message, table.file, key="--threshold", hint=hint)

@@ -244,7 +244,7 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     ann.wait_for_selector("#sub:has-text('All are labelled')")
     ann.click("#finish")
     ann.click(FINISH)
-    ann.wait_for_selector("#banner:has-text('goes on when ben has finished')")
+    ann.wait_for_selector("#banner:has-text('continues when ben has finished')")
     has_ended_early = board.finalized.is_set()
     assert not has_ended_early
     label_all(ben)

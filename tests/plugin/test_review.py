@@ -87,7 +87,7 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
         labelling_session(tmp_path, *command, env=server.environment) as (process, url),
         entered(url) as client,
     ):
-        read_until(process, "the session goes on when you press Finish")
+        read_until(process, "the session continues when you press Finish")
         # With one place for work, all are made nevertheless: who waits for a person holds none.
         server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
         assert server.count("judge") == 0
@@ -135,7 +135,7 @@ def test_on_replay_the_verdict_is_there_before_people_decide(recorded: Recorded)
 def test_a_suite_that_asks_gets_the_page_on_a_terminal_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        shown(terminal, "the session goes on when you press Finish")
+        shown(terminal, "the session continues when you press Finish")
         server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
         interrupt(process)
         assert "Traceback" not in shown(terminal)

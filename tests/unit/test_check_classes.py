@@ -131,7 +131,7 @@ def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixt
     assert main(["check", "t.csv", "--label=label", "-v", "--report=r.json"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "classes: first, oops, tie" in printed
-    assert "no label is oops; --map WORD= counts a word as no verdict" in printed
+    assert "no label is oops; --map WORD= counts it as missing" in printed
     assert "n/a is an answer, right or wrong; --map n/a= counts it as missing" in printed
     assert str(code_of("tie")) not in printed
     [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()

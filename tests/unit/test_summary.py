@@ -55,7 +55,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
     composed = compose(session)
     wrong = composed.answer[1]
     assert isinstance(wrong, Cases)
-    assert wrong.title == "2 wrong labels, say people who did not see the answer."
+    assert wrong.title == "2 wrong labels, according to people who did not see the answer."
     whys = [case.why for case in wrong.cases]
     assert whys == ["violated by verifier; blind, ann says satisfied"] * 2
     lines = [block for block in composed.steps if isinstance(block, Line)]
@@ -121,7 +121,7 @@ def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource) -> None:
     [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
     assert isinstance(line, Line)
     advice = "drop it" if is_made else "correct its file"
-    assert line.text == f"label wrong: {advice}; right: fix the judge"
+    assert line.text == f"label wrong: {advice}; else fix the judge"
 
 
 def test_the_command_that_records_keeps_limits_and_selection() -> None:

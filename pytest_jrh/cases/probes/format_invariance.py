@@ -153,7 +153,7 @@ def _around_words(place: str, blanks: str) -> Callable[..., _Change]:
 
 
 _CHANGES = {
-    "json_layout": (_json_layout, "no result of a tool is JSON that another layout fits"),
+    "json_layout": (_json_layout, "no tool result is JSON that could be laid out differently"),
     "json_keys": (_json_keys, "no JSON in it has an object with two keys"),
     "ids": (_ids, "no message and no call in it has an id"),
     "line_ends": (_line_ends, "no message in it has a text"),

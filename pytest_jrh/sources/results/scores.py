@@ -150,7 +150,7 @@ class Results:
         if of_unknown and "verdict" in needed and not verdicts and not labels:
             name = quoted(of_unknown[0].metric)
             notices.append(
-                f"No verdicts, as no model is said to give them: {_counts(of_unknown)}. "
+                f"No verdicts, because nothing says that a model gave them: {_counts(of_unknown)}. "
                 f"If one is a judge, name it: --verdict {name}"
             )
         if "verdict" in needed and not labels:
