@@ -510,7 +510,7 @@ def known_columns(
         if column and option in _PARTS:
             pointers[_PARTS[option]] = as_pointer(column)
     if missing:
-        raise InputError(missing)
+        raise InputError([*problems, *missing])
     return columns, InputFormat.model_validate(pointers)
 
 
@@ -644,17 +644,18 @@ def _verdict_values(
         return {}
     scores: Json = {}
     known = {word: word for word in scale.label_words}
-    for word, meaning in {**known, **meanings, **options.map}.items():
+    for value, meaning in {**known, **meanings, **options.map}.items():
+        word = as_word(value)
         # What 1 means in labels, it need not mean in a prompt.
-        is_asked_for = words >= {*as_word(word).split()} and as_word(word) not in BARE
-        if is_asked_for and word in options.unknown:
-            scores[as_word(word)] = word
+        is_asked_for = words >= {*word.split()} and word not in BARE
+        if is_asked_for and value in options.unknown:
+            scores[word] = word
         elif meaning not in (None, "") and (is_asked_for or word in options.map):
             try:
                 score = label_value(meaning, scale)
             except NoLabelError as error:
                 raise InputError(f"{word}: {error}", key="--map") from None
-            scores[as_word(word)] = scale.words[score] if scale.orders else score
+            scores[word] = scale.words[score] if scale.orders else score
     asked_for = {score for word, score in scores.items() if words >= {*word.split()}}
     # What the end of the prompt offers.
     *_, closing = text.strip().split("\n\n")

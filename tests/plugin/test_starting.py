@@ -534,6 +534,13 @@ def test_columns_that_may_be_meant_are_asked_for_with_all_else(project: Path, in
     rows += "Who is it?,It is me.,It was me.,The king.,By law.,By hand.,1\n"
     (project / "rows.csv").write_text(rows, "utf-8")
     (project / "own.md").write_text("{context} {bot_answer}: YES or MAYBE", "utf-8")
+    said = init("first", "--log=rows.csv", "--label=okay", "--context=rules", code=4)
+    for wrong in (
+        "--rubric: nothing says",
+        '--label: has no column "okay"',
+        "--context: has no col",
+    ):
+        assert wrong in said
     begin = ["first", "--log=rows.csv", "--label=ok"]
     said = init(*begin, "--prompt=own.md", code=4)
     assert "bot answer, old answer may be the response" in said
@@ -552,6 +559,7 @@ def test_the_server_that_is_asked_here_is_asked_in_ci(
     said = init(*write_table(project, "binary"))
     assert "hunter2" not in said
     assert ("(api_base)" in said) == is_written
+    assert ("set it in the workflow" in said) == ("hunter2" in url)
     assert read_yaml(project / CONFIG)["judge"].get("api_base", "") == url * is_written
     init(*write_table(project, "binary"), "--judge=model:anthropic/m", "--force")
     assert "api_base" not in read_yaml(project / CONFIG)["judge"]
