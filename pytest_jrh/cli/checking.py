@@ -141,11 +141,6 @@ class CheckSettings:
             assigned.append(("rubric", PLACE))
         return assigned
 
-    @property
-    def ones(self) -> Mapping[str, str]:
-        """What 1 means by columns, and under "" in all others."""
-        return {"": self.one} if isinstance(self.one, str) else self.one
-
 
 @dataclass(frozen=True)
 class CheckedTable:
@@ -219,15 +214,13 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     # Unlike a path's own question, false of a name that is too long for a file.
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
-            raise InputError(
-                _ITSELF,
-                table.file,
-                key="--baseline",
-                hint="name a file or a column of earlier verdicts",
-            )
+            hint = "name a file or a column of earlier verdicts"
+            raise InputError(_ITSELF, table.file, key="--baseline", hint=hint)
         earlier = with_named(read_table(baseline, ("verdict",), roles), named, ("verdict",))
         baseline = ""
-    options = [*named, *(("one", column) for column in how.ones)]
+    # What 1 means by columns, and under "" in all others.
+    ones = {"": how.one} if isinstance(how.one, str) else how.one
+    options = [*named, *(("one", column) for column in ones)]
     tables = [*filter(None, (table, labels, earlier))]
     refuse_missing(options, tables, labels)
     columns = choose_columns(table, of_verdicts, needed, is_alone=len(tables) == 1)
@@ -242,7 +235,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         earlier_columns = choose_columns(earlier, of_verdicts, ("verdict",))
         every_columns.append(earlier_columns)
     mapping = {as_word(word): value for word, value in how.map.items()}
-    scale = BINARY if any(how.ones.values()) else None
+    scale = BINARY if any(ones.values()) else None
     if how.scale:
         scale = numbered(*how.scale, how.within)
     orders = orders_of(table, columns.order) if columns.order else None
@@ -250,7 +243,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         scale = paired(len(PLACES) if orders else 1)
     elif how.threshold is None:
         scale = table_scale(every_columns, mapping, how.classes, scale)
-    values = Values(mapping, scale or BINARY, how.ones, how.threshold)
+    values = Values(mapping, scale or BINARY, ones, how.threshold)
     if how.pairs:
         columns = placed(table, columns, values, orders)
     checked = cases_of(table, columns, values, orders.swapped if orders else ())
@@ -260,21 +253,16 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         labelled = cases_of(labels, label_columns, values)
         if stand_for := weigh(labelled, checked):
             if baseline or earlier is not None:
-                raise InputError(
-                    _WEIGHTED,
-                    labels.file,
-                    key="--baseline",
-                    hint="label a sample that is drawn at random: --sample N without --by",
-                )
+                hint = "label a sample that is drawn at random: --sample N without --by"
+                raise InputError(_WEIGHTED, labels.file, key="--baseline", hint=hint)
             checked.notices.append(stand_for)
         add_labels(checked, labelled)
     if earlier is not None:
         before = cases_of(earlier, earlier_columns, values)
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (columns.baseline, *checked.judges):
-        raise InputError(
-            f"{shown(baseline)} is neither a column nor a file", table.file, key="--baseline"
-        )
+        message = f"{shown(baseline)} is neither a column nor a file"
+        raise InputError(message, table.file, key="--baseline")
     values.refuse_unclear(table)
     results = TableResults(checked, before or checked, baseline, how)
     return CheckedTable(checked, _session(results), results.judges, labelled, before)

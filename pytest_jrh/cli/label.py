@@ -54,11 +54,8 @@ def label_file(options: Namespace) -> int:
     texts: Iterable[TextToLabel]
     verdicts: Sequence[str] = ()
     if options.by and (table is None or not options.sample):
-        raise InputError(
-            "works with --sample of a table",
-            key="--by",
-            hint="draw 60 of a table: --sample 60 --by COL",
-        )
+        hint = "draw 60 of a table: --sample 60 --by COL"
+        raise InputError("works with --sample of a table", key="--by", hint=hint)
     pair: Sequence[str] = ()
     if table is None:
         texts, notices = texts_of_runs(path)
@@ -75,11 +72,8 @@ def label_file(options: Namespace) -> int:
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:
         if items.setdefault(item.key, item).turns != item.turns:
-            raise InputError(
-                f"the case {shown(item.key.case)} has two texts",
-                str(path),
-                hint="tell them apart by --case COL",
-            )
+            message = f"the case {shown(item.key.case)} has two texts"
+            raise InputError(message, str(path), hint="tell them apart by --case COL")
     without_text = sum(not item.turns for item in items.values())
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
     rubrics = _rubrics(options.rubric, rubric_ids)
@@ -92,11 +86,8 @@ def label_file(options: Namespace) -> int:
         message = f"has no text for that rubric; its rubrics: {listed(rubric_ids) or 'none'}"
         if options.label or options.labels:
             message = "already has a label for every text"
-        raise InputError(
-            message,
-            str(path),
-            hint=f'say what to ask: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"',
-        )
+        hint = f'say what to ask: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
+        raise InputError(message, str(path), hint=hint)
     # One case of each rubric.
     asked = {case.rubric.id: case for case in cases}.values()
     if table is not None:
@@ -143,7 +134,7 @@ def label_file(options: Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         board.finalized.wait()
     server.stop()
-    sys.stdout.write(visible(_how_far_people_agree(labels, out)))
+    text = _how_far_people_agree(labels, out)
     if number := len(labels.people()):
         command = ["init", "NAME", "--log"] if table is None else ["check"]
         command += [str(path), "--labels", str(out)]
@@ -151,16 +142,15 @@ def label_file(options: Namespace) -> int:
             for case in asked:
                 command += ["--rubric", f"{case.rubric.id}: {case.rubric.instructions}"]
         else:
-            command += ["--pairs"] if pair else []
-            command += ["--case", options.case] if options.case else []
+            if pair:
+                command.append("--pairs")
+            if options.case:
+                command += ["--case", options.case]
             by = options.by
             if by and [by] != [*verdicts] and _has_answer(table, by, asked):
                 command += ["--verdict", by]
-        sys.stdout.write(
-            visible(
-                f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
-            )
-        )
+        text += f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
+    sys.stdout.write(visible(text))
     return 0
 
 

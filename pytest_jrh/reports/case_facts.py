@@ -355,13 +355,6 @@ def _person(reviewer: str) -> str:
     return shortened(one_line(reviewer), _LONGEST_PERSON) or "a person"
 
 
-def facts_of(result: CaseResult, case: Case | None) -> Iterator[tuple[str, str]]:
-    """What the page and the failure of a case both say beside its verdicts, each with a title."""
-    if case is not None and case.review is not None:
-        word, note = result.extra.review or case.review.action, case.review.note
-        yield "Reviewed by a person", f"{word}: {note}" if note else word
-
-
 # ---- The texts of cases that fail or have no verdict. Text of models and logs is wrapped, bounded,
 # indented, and shown with control characters as escapes.
 
@@ -461,8 +454,6 @@ def disagreement_text(
     lines = wrapped(f"{judge} gave {verdict}; the label ({giver}) is {label}.", WIDTH)
     if not_shown := not_shown_text(result):
         lines += wrapped(f"The judge was {not_shown}.", WIDTH)
-    for title, text in facts_of(result, case):
-        lines += wrapped(f"{title}: {one_line(text)}.", WIDTH)
     rubric = case.rubric
     heading = f"rubric: {one_line(rubric.id)}"
     if rubric.file:

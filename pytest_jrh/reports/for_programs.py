@@ -218,21 +218,17 @@ def _scale_data(statistics: Statistics, scale: Scale) -> Json:
     matrix = statistics.matrices[scale.name]
     figures: Json = {}
     intervals: Json = {}
-    for column in COLUMNS:
-        if scale.name not in column.scales:
-            continue
-        estimate = statistics.figures[column.key]
-        data = share_data if column.kind == "share" else _figure
-        figures[column.key] = data(estimate)
-        intervals[column.key] = bounds_data(estimate)
+    kinds = {column.key: column.kind for column in COLUMNS if scale.name in column.scales}
+    if scale.name == BINARY.name and PASSED_OVER in statistics.figures:
+        kinds[PASSED_OVER] = "share"
+    for key, kind in kinds.items():
+        estimate = statistics.figures[key]
+        figures[key] = share_data(estimate) if kind == "share" else _figure(estimate)
+        intervals[key] = bounds_data(estimate)
     recalls = {of.word: statistics.figures[recall_key(of)] for of in scale.classes if not of.figure}
     if recalls:
         figures["recalls"] = {word: share_data(share) for word, share in recalls.items()}
         intervals["recalls"] = {word: bounds_data(share) for word, share in recalls.items()}
-    passed_over = statistics.figures.get(PASSED_OVER)
-    if passed_over is not None and scale.name == BINARY.name:
-        figures[PASSED_OVER] = share_data(passed_over)
-        intervals[PASSED_OVER] = bounds_data(passed_over)
     confusion = {"labels": [*map(scale.said, matrix.labels)], "counts": matrix.counts}
     of_scale: Json = {"confusion_matrix": confusion, **figures, "intervals": intervals}
     if scale.is_ordered:

@@ -58,7 +58,6 @@ from pytest_jrh.core.transcript import (
 from pytest_jrh.reports.blocks import block_values
 from pytest_jrh.reports.case_facts import (
     blind_scores,
-    facts_of,
     no_verdict_text,
     not_shown_text,
     stored_case,
@@ -377,7 +376,9 @@ class SessionCases:
             judge = f"{one_line(result.judge)}: " if result.judge else ""
             if not_shown := not_shown_text(result):
                 yield "Shown to the judge", f"{judge}The judge was {not_shown}."
-        yield from facts_of(first, case)
+        if case is not None and case.review is not None:
+            word, note = first.extra.review or case.review.action, case.review.note
+            yield "Reviewed by a person", f"{word}: {note}" if note else word
         spending = total_spending(results)
         # Verdicts of a table, and of a judge that is code, took no call.
         if spending.calls or spending.replayed:
