@@ -189,10 +189,9 @@ def check_file(options: argparse.Namespace) -> int:
     if checked.judge_names and not checked.session.is_judged:
         if checked.table.table.results:
             raise checked.table.table.results.without_labels()
-        cases, without = checked.table.cases, checked.unlabelled
         message = "no row has both a label and a verdict"
-        count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
-        raise InputError(f"{message}: {count}", options.table)
+        count = f"{len(checked.unlabelled):,} of {counted(len(checked.table.cases), 'case')}"
+        raise InputError(f"{message}: {count} have no label", options.table)
     readings = [*_readings(checked, options.baseline)]
     written, problems = write_reports(reports, replace(checked.session, about=readings))
     print_ending(
@@ -252,8 +251,8 @@ def _meaning(text: str) -> tuple[str, str]:
 def _meaning_of_one(text: str) -> tuple[str, str]:
     column, _, meaning = text.rpartition("=")
     if meaning not in ONES:
-        meanings = [*ONES, *(f"COL={one}" for one in ONES)]
-        raise argparse.ArgumentTypeError(f"got {shown(text)}; must be {' or '.join(meanings)}")
+        message = f"got {shown(text)}; must be {' or '.join(ONES)}, alone or behind COL="
+        raise argparse.ArgumentTypeError(message)
     return column, meaning
 
 

@@ -78,9 +78,8 @@ def merge(arguments: Namespace) -> int:
         folder=folder,
         is_merge=True,
     )
-    config = argument(config_file, folder)
-    update = ["python", "-m", "pytest_jrh", "merge", f"--jrh-config={config}"]
-    update.append(f"--jrh-baseline={baseline.name}")
+    update = ["python", "-m", "pytest_jrh", "merge"]
+    update += [f"--jrh-config={argument(config_file, folder)}", f"--jrh-baseline={baseline.name}"]
     if arguments.judge:
         update.append(f"--judge={arguments.judge}")
     update_command = shlex.join([*update, "--jrh-update-baseline", *map(str, folders)])

@@ -22,7 +22,7 @@ from pytest_jrh.reports.topics import shown_counts
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.figures import COLUMNS, Section, all_warnings, favours, places_of, section_of
 from pytest_jrh.stats.intervals import LEVEL, Estimate
-from pytest_jrh.stats.people import People, violation_rates
+from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.probabilities import BINS, Probabilities
 from pytest_jrh.stats.statistics import PASSED_OVER, Statistics, recall_key
 
@@ -36,11 +36,19 @@ class JsonReport(Report):
         panels = {panel.suite: data_of(panel) for panel in session.panels}
         suites: dict[str, Json] = {}
         for suite in session.suites:
+            people = session.people.get(suite)
             suites[suite] = {
                 "annotators": session.grounds_of(suite).annotators,
                 "judges": {},
                 "panel": panels.get(suite),
-                "people": people_data(session.people.get(suite)),
+                # None where it is not known who labelled what.
+                "people": people
+                and {
+                    "people": people.votes.person.names,
+                    "disputed": len(people.votes.disputed),
+                    **data_of(people.agreement),
+                    "pairs": [*map(data_of, people.pairs)],
+                },
                 "gate": decision_data(session.decisions.get(suite)),
             }
         for (suite, judge), verdicts in session.verdicts.grouped("suite", "judge").items():
@@ -190,18 +198,6 @@ def decision_data(decision: Decision | None) -> Json | None:
 def data_of(value: Any) -> Json:
     """The fields of a data class, its figures with their intervals."""
     return asdict(value, dict_factory=_with_intervals)
-
-
-def people_data(people: People | None) -> Json | None:
-    """How far people agree, and judges with them; None where it is not known who labelled what."""
-    if people is None:
-        return None
-    return {
-        "people": people.votes.person.names,
-        "disputed": len(people.votes.disputed),
-        **data_of(people.agreement),
-        "pairs": [*map(data_of, people.pairs)],
-    }
 
 
 def _with_intervals(items: Sequence[tuple[str, Any]]) -> Json:

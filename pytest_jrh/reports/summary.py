@@ -345,8 +345,8 @@ def _details(session: Session) -> Iterator[Block]:
     yield from probe_blocks(session.probes)
     yield from topics.panel_blocks(session)
     yield from topics.people_sections(session)
-    if labels := topics.label_sentences(session):
-        yield Section("Labels", (Points(tuple(labels)),))
+    if labels := tuple(topics.label_sentences(session)):
+        yield Section("Labels", (Points(labels),))
     points = (*session.about, *session.origin, *topics.shown_sentences(session))
     origin: list[Block] = [Points(points)] if points else []
     if not session.is_table:

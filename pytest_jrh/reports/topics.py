@@ -194,7 +194,7 @@ def _missing(table: Table) -> Iterator[str]:
         yield f"{title}: {reason} ({', '.join(of_rows)})"
 
 
-def left_out_blocks(session: Session) -> list[Block]:
+def left_out_blocks(session: Session) -> Iterator[Sentence]:
     """What the figures leave out, how much of each, and why there is no case."""
     shown = session.verdicts.where(~session.verdicts.derived)
     parts = []
@@ -207,7 +207,7 @@ def left_out_blocks(session: Session) -> list[Block]:
         if number and not is_said:
             parts.append(f"{number:,} {text}")
     if not parts:
-        return []
+        return
     # Why cases could not be made, those of one kind counted together.
     kinds: Counter[str] = Counter()
     for result in session.cases:
@@ -218,7 +218,7 @@ def left_out_blocks(session: Session) -> list[Block]:
         reasons = [f"{kind}: {number:,}" for kind, number in kinds.most_common()]
         parts[0] += f" ({listed(reasons, _MOST_REASONS)})"
     weight: Weight = "warning" if "unscored" in parts[-1] else ""
-    return [Sentence(f"left out: {', '.join(parts)}", weight)]
+    yield Sentence(f"left out: {', '.join(parts)}", weight)
 
 
 _LEFT_OUT = {
@@ -334,7 +334,8 @@ def review_blocks(session: Session) -> Iterator[Block]:
 
 
 def _warning_cases(session: Session, title: str, results: Iterable[CaseResult]) -> list[Cases]:
-    return case_list(session, title, {result.case_id: "" for result in results}, "warning")
+    remarks = {result.case_id: not_shown_text(result) for result in results}
+    return case_list(session, title, remarks, "warning")
 
 
 @frozen
@@ -358,9 +359,8 @@ class ShownCount:
     cut_by_server: Sequence[str]
 
 
-def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
+def shown_counts(results: Sequence[CaseResult]) -> Iterator[ShownCount]:
     """Count the edited turns that a judge was shown, and all turns of cases without edits."""
-    counts = []
     missed = sum(bool(_missed(result)) for result in results)
     for name, is_whole in (("edited turns", False), ("turns of unedited cases", True)):
         turns = not_shown = unknown = missed_unseen = right_by_luck = 0
@@ -378,20 +378,17 @@ def shown_counts(results: Sequence[CaseResult]) -> list[ShownCount]:
                 right_by_luck += result.outcome == "agree" and not is_whole
             if shown.read:
                 cut_by_server.append(result.case_id)
-        counts.append(
-            ShownCount(
-                name,
-                turns,
-                not_shown,
-                unknown,
-                cases,
-                missed,
-                missed_unseen,
-                right_by_luck,
-                cut_by_server=cut_by_server,
-            )
+        yield ShownCount(
+            name,
+            turns,
+            not_shown,
+            unknown,
+            cases,
+            missed,
+            missed_unseen,
+            right_by_luck,
+            cut_by_server,
         )
-    return counts
 
 
 def not_shown_blocks(session: Session) -> Iterator[Cases]:
@@ -404,7 +401,7 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
                     f"the prompt of {counted(len(count.cut_by_server), 'case')}. A larger window "
                     "is set by `params`, such as {num_ctx: 32768} for Ollama."
                 )
-                yield from _unseen_cases(session, text, count.cut_by_server)
+                yield from _warning_cases(session, text, map(session.result, count.cut_by_server))
             if not count.cases:
                 continue
             effects = []
@@ -415,16 +412,7 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
                 effects.append(f"{count.right_by_luck:,} right by luck")
             text = f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}"
             text += f" ({', '.join(effects) or counted(len(count.cases), 'case')})"
-            yield from _unseen_cases(session, f"{text}.", count.cases)
-
-
-def _unseen_cases(session: Session, title: str, case_ids: Iterable[str]) -> list[Cases]:
-    return case_list(
-        session,
-        title,
-        {case_id: not_shown_text(session.result(case_id)) for case_id in case_ids},
-        "warning",
-    )
+            yield from _warning_cases(session, f"{text}.", map(session.result, count.cases))
 
 
 def _missed(result: CaseResult) -> str:
@@ -464,22 +452,20 @@ def _by_judge(session: Session) -> Iterator[tuple[str, Sequence[CaseResult]]]:
 # ---- Labels
 
 
-def label_sentences(session: Session) -> list[str]:
+def label_sentences(session: Session) -> Iterator[str]:
     """All that is to be said of the labels of a session, suite by suite."""
-    sentences: list[str] = []
     shared_models: list[SharedModel] = []
     for suite, grounds in session.grounds.items():
-        sentences += violation_sentences(session, suite)
+        yield from violation_sentences(session, suite)
         for sentence in _people_sentences(_of_suite(session, suite), grounds):
-            sentences.append(f"{session.prefix(suite)}{sentence}")
+            yield f"{session.prefix(suite)}{sentence}"
         shared_models += grounds.shared_models
     for shared in dict.fromkeys(shared_models):
         judge = f"Judge {shared.judge}".rstrip()
-        sentences.append(
+        yield (
             f"{judge} and verifier are one model ({shared.model}): errors that both make count as "
             f"right, so accuracy may be too high; {_ADVICE}."
         )
-    return sentences
 
 
 def violation_sentences(session: Session, suite: str) -> Iterator[str]:

@@ -279,7 +279,7 @@ def session(results: list[CaseResult], grounds: Grounds) -> Session:
 
 
 def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
-    return label_sentences(session(results, grounds))
+    return [*label_sentences(session(results, grounds))]
 
 
 def labels(results: list[CaseResult], grounds: Grounds) -> str:
