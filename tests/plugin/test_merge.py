@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_a_usage_error(project: Project, merge: Merge) -> N
 def test_verdicts_of_another_judge_are_refused(project: Project, merge: Merge) -> None:
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *FOLDERS) == 4
-    assert f"shard-0/{RESULTS}:2: the verdict is of another judge (model" in merge.errors
+    assert f"shard-0/{RESULTS}:2: the verdict is by another judge (model" in merge.errors
 
 
 def test_a_baseline_of_other_cases_fails_and_says_the_way(project: Project, merge: Merge) -> None:
@@ -253,4 +253,4 @@ def test_shards_of_other_labels_rubrics_or_transcripts_are_refused(
     path = folder / file
     path.write_text(path.read_text().replace(before, after))
     assert merge("half-0", "half-1", config="halved.yml") == 4
-    assert told.format("the result is of another case: ") in merge.errors
+    assert told.format("the result is of a different case: ") in merge.errors

@@ -95,7 +95,7 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     capsys.readouterr()
     assert main(["merge", suite.option, "shard"]) == 4
     said = " ".join(capsys.readouterr().err.split())
-    assert "is of another judge (model, prompt or parameters) than the config's" in said
+    assert "is by another judge (model, prompt or parameters) than now" in said
     assert "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION." in said
     monkeypatch.syspath_prepend(suite.folder)
     assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard"]) == 0
