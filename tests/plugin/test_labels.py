@@ -170,11 +170,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "numbers without a map": (
         {"path": REMOVED, "metadata": "reward"},
-        "has the values 0.0, 1.0, and no map says which of them ",
+        "has the values 0.0, 1.0, but no map says which of them ",
     ),
     "scores of another tool without a map": (
         {"text": SCORES_OF_LANGFUSE},
-        "has the values 0, 1, and no map says which of them ",
+        "has the values 0, 1, but no map says which of them ",
     ),
     "a map to what is no label": (
         {"path": REMOVED, "scorer": "right", "map": {"C": 0, "I": "wrong"}},

@@ -73,7 +73,7 @@ def test_a_judge_is_asked_in_both_orders_and_replayed(tmp_path: Path) -> None:
     assert scores["p4[e1]"] == ["first", "second"]
     assert scores["p2[e1]"] == ["second", "second"]
     said = " ".join(done.stdout.split())
-    assert "In both orders it says the same of 4 of 5 pairs" in said
+    assert "In both orders it says the same about 4 of 5 pairs" in said
     assert "<script>alert" not in (tmp_path / "page.html").read_text().replace("\\u003c", "&lt;")
     report = json.loads((tmp_path / "report.json").read_text())
     [of_judge] = report["suites"]["pairs"]["judges"].values()
@@ -161,7 +161,7 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
         (OF_ANSWERS, "answer_a"),
         (
             f"{OF_ANSWERS}\ncases: {{kinds: [labels], edits: acts}}",
-            "got acts, and an answer has none",
+            "got acts, but an answer has none",
         ),
         ("judge: {model: openai/judge, orders: two}", "one or both"),
         ("judge: {model: openai/judge, together: true}", "one rubric at a time"),
