@@ -53,7 +53,8 @@ def label_file(options: Namespace) -> int:
     table = table_in(path, with_text=bool(options.text))
     texts: Iterable[TextToLabel]
     verdicts: Sequence[str] = ()
-    if options.by and (table is None or not options.sample):
+    is_drawn = options.sample and not options.disagreements
+    if options.by and (table is None or not is_drawn):
         hint = "draw 60 of a table: --sample 60 --by COL"
         raise InputError("works with --sample of a table", key="--by", hint=hint)
     pair: Sequence[str] = ()

@@ -266,7 +266,7 @@ def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
     told = "2 cases of the rubric 'rubric-1' (suite reworded) had another text of the rubric when"
     suite = "inputs/configs/reworded.yml::agent_perturbation::rubric-1"
     nodes = [f"{suite}::run-1[e1]", f"{suite}::run-2[e1]"]
-    assert f"{told} made: labels stand for that text, verdicts for the" in frozen.said
+    assert f"{told} made: labels are about that text, verdicts about the" in frozen.said
     assert all(node in frozen.said for node in nodes)
     markdown = (frozen.folder / "summary.md").read_text("utf-8")
     assert "had another text of the rubric when made" in markdown

@@ -125,7 +125,7 @@ def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(sessions: Sessions)
         is_lucky = judge in ("cuts_in_halves", "cuts_a_prompt")
         fate = "(2 right by luck)" if is_lucky else missed
         assert f"! The judge {judge} was not shown 2 of 2 edited turns {fate}." in replayed
-        whole = "8 of 8 turns of cases as they are (2 cases)."
+        whole = "8 of 8 turns of unedited cases (2 cases)."
         assert f"! The judge {judge} was not shown {whole}" in replayed
     for judge in ("sends_all", "reads_alone"):
         assert f"The judge {judge} was" not in recorded

@@ -683,6 +683,7 @@ def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) ->
         ("--sample=60 --by=answer", "60 cases cannot be drawn evenly from 40 different"),
         ("--sample=3 --by=verdict", "3 cases cannot be drawn evenly from 2 different words"),
         ("--by=verdict", "works with --sample of a table"),
+        ("--sample=9 --by=verdict --disagreements=l.csv", "works with --sample of a table"),
         ("--sample=9 --by=mood", "no column mood; its columns are id, answer, verdict"),
     ],
 )
