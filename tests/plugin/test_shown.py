@@ -131,7 +131,7 @@ def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(sessions: Sessions)
         assert f"The judge {judge} was" not in recorded
         assert f"! The judge {judge}" not in replayed
     assert "- The judge sends_all was shown 2 of 2 edited turns." in replayed
-    unknown = "may not have been shown 2 edited turns: what it sent is not recorded"
+    unknown = "may not have been shown 2 edited turns: its request is not recorded"
     assert f"- The judge reads_alone {unknown}" in replayed
 
 
