@@ -59,6 +59,7 @@ class ShownTurns:
     `missing` are the positions of those that it did not send, `unknown` the number of those that
     nobody can tell.
     `read` is how many tokens its server read, where that is far fewer than it was sent, else 0.
+    `asked_again` says that an answer could not be used, and that the judge was asked for another.
     """
 
     turns: int
@@ -66,6 +67,7 @@ class ShownTurns:
     unknown: int = 0
     is_whole: bool = False
     read: int = 0
+    asked_again: bool = False
 
 
 @frozen

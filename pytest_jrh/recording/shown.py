@@ -17,6 +17,7 @@ from pytest_jrh.core.diffs import edited_turns, shared_ends
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.results import ShownTurns
 from pytest_jrh.core.transcript import media_in, message_text, render_transcript, texts_of
+from pytest_jrh.llm.calls import UNUSABLE
 from pytest_jrh.recording.exchanges import HttpRequest
 
 # Words that tell what was changed from the same elsewhere.
@@ -54,11 +55,13 @@ class SentTexts:
         self.redact = redact
         self.is_partial = False
         self.read = 0
+        self.asked_again = False
         self.texts: dict[str, None] = {}
 
-    def asked(self, messages: Iterable[Message]) -> None:
+    def asked(self, messages: Sequence[Message]) -> None:
         """Note a request to a model."""
         self.texts["\n".join(map(message_text, messages))] = None
+        self.asked_again |= message_text(messages[-1]).startswith(UNUSABLE)
 
     def sent(self, request: HttpRequest) -> None:
         """Note a request of a judge's own code."""
@@ -99,7 +102,7 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """The turns of a case that its judge sent; whether a server that cut the prompt read them,
     nobody can tell.
     """
-    shown = _sent_turns(case, sent)
+    shown = replace(_sent_turns(case, sent), asked_again=sent.asked_again)
     if not sent.read:
         return shown
     return replace(shown, unknown=shown.turns - len(shown.missing), read=sent.read)

@@ -367,8 +367,8 @@ def next_lines(session: Session) -> Iterator[Line]:
         missing = int(outcome.equals("unrecorded").sum())
         unusable = int(outcome.equals("invalid_response").sum())
         # Recorded answers cannot be used.
-        text = f"asks again about {counted(unusable, 'case')}; change the prompt, the map or "
-        text += "the model first"
+        text = f"asks again about {counted(unusable, 'case')}; change the prompt, `verdict` and "
+        text += "`score_map`, or the model first"
         if missing:
             text = f"with an API key this records {counted(missing, 'case')}, and only what is "
             text += "missing; --jrh-plan counts its calls and their cost"
@@ -386,7 +386,7 @@ def next_lines(session: Session) -> Iterator[Line]:
         yield Line("next", f"{text}settles disputes")
         return
     worst = worst_verdicts(session)
-    if len(worst):
+    if len(worst) and (session.is_table or session.word != "PASS"):
         yield _correct(session, worst)
         return
     for table in session.probes:
@@ -419,16 +419,22 @@ def next_lines(session: Session) -> Iterator[Line]:
     if session.is_part or session.is_merge:
         return
     if not any(decision.active for decision in decisions):
-        baseline = f"inputs/baselines/{session.suites[0]}.json"
-        options, text = [f"--jrh-baseline={baseline}"], "compares these verdicts with the baseline"
-        if not (session.folder / baseline).exists():
-            options.append("--jrh-update-baseline")
+        options = _baseline_options(session)
+        text = "compares these verdicts with the baseline"
+        if len(options) > 1:
             text = "keeps these verdicts to compare later ones with"
         yield Line("next", text, command=session.command(options))
         return
     text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases"
     command = session.command(["--jrh-judge-record-mode=new_episodes"])
     yield Line("next", text, command=command)
+
+
+def _baseline_options(session: Session) -> list[str]:
+    """What compares with the baseline of a suite, and where there is none makes it."""
+    baseline = f"inputs/baselines/{session.suites[0]}.json"
+    is_there = (session.folder / baseline).exists()
+    return [f"--jrh-baseline={baseline}", *(() if is_there else ["--jrh-update-baseline"])]
 
 
 def _correct(session: Session, worst: Verdicts) -> Line:
@@ -444,12 +450,17 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
-    correct = "drop it" if is_made else "correct its file"
+    correct = "drop it" if is_made else "correct the data"
     text = f"label wrong: {correct}; else fix {_judge_to_fix(session, wrong[0].judge)}"
-    regressed = any(decision.regressions for decision in session.decisions.values())
+    decisions = session.decisions.values()
     # A part of a suite is not what a baseline is updated from.
-    if regressed and not session.is_part:
-        text += ", or --jrh-update-baseline"
+    options = []
+    if any(decision.regressions for decision in decisions):
+        options = ["--jrh-update-baseline"]
+    elif not any(decision.active for decision in decisions):
+        options = _baseline_options(session)
+    if "--jrh-update-baseline" in options and not session.is_part:
+        text += f", or {' '.join(options)}"
     command = session.command(["--lf", "--jrh-review"])
     if command:
         text = f"opens a page; {text}"

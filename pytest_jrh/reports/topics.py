@@ -413,6 +413,12 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
             text = f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}"
             text += f" ({', '.join(effects) or counted(len(count.cases), 'case')})"
             yield from _warning_cases(session, f"{text}.", map(session.result, count.cases))
+        shown = [(result, result.extra.shown) for result in results]
+        repaired = [result for result, of in shown if of is not None and of.asked_again]
+        if repaired:
+            text = f"{subject} was asked again for {counted(len(repaired), 'verdict')}: its first "
+            text += "answer could not be used."
+            yield from _warning_cases(session, text, repaired)
 
 
 def _missed(result: CaseResult) -> str:

@@ -255,7 +255,7 @@ def test_with_a_version_the_recorded_verdict_answers_and_no_other_judges(bench: 
     assert bench.ready.judge_fingerprints[None] != first
     stale = bench.judge()
     assert stale.outcome == "unrecorded"
-    assert "answers from its recorded verdict, which is that of another judge" in said(stale)
+    assert "answers from its recorded verdict, but that is by another judge" in said(stale)
     assert '    -{"judge": "1", "case": ' in no_verdict_text(stale.why)
     assert '    +{"judge": "2", "case": ' in no_verdict_text(stale.why)
 

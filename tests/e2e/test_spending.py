@@ -13,7 +13,7 @@ import pytest
 
 from pytest_jrh.core.calls import Bounds, RecordMode, Spending
 from pytest_jrh.core.cases import Verdict
-from pytest_jrh.core.results import total_spending
+from pytest_jrh.core.results import ShownTurns, total_spending
 from pytest_jrh.llm.limits import Ledger
 from tests.e2e.bench import Bench, MakeBench, cassette_files, exactly, read_cassette, said
 from tests.plugin.recorded import run_pytest
@@ -340,6 +340,16 @@ def test_a_raised_number_asks_what_is_missing(make_bench: MakeBench, server: Mod
     assert bench.run("once").results[0].outcome == "unrecorded"
     # A suite without repeats writes what it wrote before there were any.
     assert b"repeat" not in first
+
+
+def test_a_verdict_that_took_a_second_request_says_so(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    server.answer = Saying(7, 1)
+    bench = make_bench()
+    for session in (bench.run("once"), bench.replay()):
+        assert (session.only.outcome, session.only.scores) == ("agree", (1,))
+        assert session.only.extra.shown == ShownTurns(1, asked_again=True)
 
 
 def test_a_repeat_without_a_verdict_is_no_score(make_bench: MakeBench, server: ModelServer) -> None:

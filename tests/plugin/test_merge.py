@@ -229,7 +229,7 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "rubrics.yml",
             "Be",
             "Stay",
-            "made for other instructions than those of rubric 'kind' has now",
+            "made for other instructions than those of rubric 'kind' now",
         ),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],

@@ -120,8 +120,11 @@ def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource) -> None:
     is_made = labelled_by in ("made", "unconfirmed")
     [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
     assert isinstance(line, Line)
-    advice = "drop it" if is_made else "correct its file"
-    assert line.text == f"label wrong: {advice}; else fix the judge"
+    advice = "drop it" if is_made else "correct the data"
+    assert line.text == (
+        f"label wrong: {advice}; else fix the judge, or "
+        "--jrh-baseline=inputs/baselines/refunds.json --jrh-update-baseline"
+    )
 
 
 def test_the_command_that_records_keeps_limits_and_selection() -> None:
@@ -142,7 +145,7 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
     [line] = next_lines(replace(session_of(results), record_command=command))
     assert isinstance(line, Line)
     assert line.command == command
-    assert "asks again about 1 case; change the prompt, the map" in line.text
+    assert "1 case; change the prompt, `verdict` and `score_map`, or the model" in line.text
 
 
 @pytest.mark.parametrize(("why", "is_said"), [(Why("no_plan"), True), (Why("no_answer"), False)])
@@ -150,6 +153,15 @@ def test_a_rubric_that_no_edit_breaks_may_be_one_about_calls(why: Why, is_said: 
     results = [make_result(make_spec(run), "no_case", why=why) for run in "ab"]
     said = "".join(line.text for line in next_lines(session_of(results)))
     assert ("if only tool calls can break it, set `edits: acts`" in said) == is_said
+
+
+def test_verdicts_that_took_a_second_request_are_counted() -> None:
+    first, *others = judged(misses(9))
+    again = result_with(first, shown=ShownTurns(1, asked_again=True))
+    told = "asked again for 1 verdict: its first answer could not be used."
+    for results, is_told in (([again, *others], True), ([first, *others], False)):
+        lines = " ".join(" ".join(printed(session_of(results), 80)).split())
+        assert (told in lines) is is_told
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -171,7 +183,7 @@ def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -
     for result in judged(misses(9), rubrics=("first", "second", "tone")):
         shown = ShownTurns(1, (4,), is_whole=result.label == 0)
         results.append(result_with(result, shown=shown))
-    lines = printed(session_of(results), 36)
+    lines = printed(session_of(results), 42)
     assert len(lines) <= MOST_LINES
     unseen = "(9 of its 9 missed violations, 27 right by luck)."
     assert unseen in " ".join(" ".join(lines).split())
