@@ -207,7 +207,10 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     )
     for name in _COLUMNS:
         init.add_argument(
-            f"--{name}", metavar="COL", default="", help=f"the column with the {name}"
+            f"--{name}",
+            metavar="COL",
+            default="",
+            help=f"the column with each row's {name}".replace("case", "id"),
         )
     labelled.add_argument(
         "--label", metavar="COL", default="", help="the column with what people said"

@@ -42,9 +42,22 @@ from pytest_jrh.core.transcript import (
     with_part_ids,
 )
 from pytest_jrh.sources.chat import is_chat, json_text, read_messages
-from pytest_jrh.sources.columns import Columns, Table, columns_named, id_column
+from pytest_jrh.sources.columns import (
+    Columns,
+    Table,
+    columns_named,
+    id_column,
+    telling_column,
+)
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.source import Form, RunFields, Source, as_pointer, at, changed_note
+from pytest_jrh.sources.source import (
+    Form,
+    RunFields,
+    Source,
+    as_pointer,
+    at,
+    changed_note,
+)
 from pytest_jrh.sources.tables import read_table, rows_of
 from pytest_jrh.sources.verdicts import Values
 
@@ -58,7 +71,7 @@ PARTS = {
 }
 """The keys of `suite.format`, and the names that columns may have which hold these parts."""
 _NAMES = {"messages": "request"}
-_IMAGES = "image images image_path image_url"
+IMAGES = "image images image_path image_url"
 _IMAGE_BYTES = {
     rb"\x89PNG\r\n\x1a\n": "png",
     rb"\xff\xd8\xff": "jpeg",
@@ -119,6 +132,7 @@ class Answers(Source):
         found = listed(parts, 8)
         if "id" not in self._places and self._table.results is None:
             found += "; no column names the rows, so each is named by a digest of its text"
+            found += telling_column(self._table, self._places.values())
         yield found
         yield from self._table.notices
         if equal:
@@ -248,7 +262,7 @@ class Answers(Source):
     def _images(self, row: Json) -> list[Json]:
         """The images that a row names: URLs as they are, files below the table's folder as data."""
         blocks = []
-        for column in columns_named(self._table, _IMAGES):
+        for column in columns_named(self._table, IMAGES):
             values = row.get(column)
             for value in values if isinstance(values, list) else [values]:
                 name = as_text(value)

@@ -74,6 +74,8 @@ _MORE_REPEATS = "run run_id trial attempt seed"
 _ABOUT = "name what cases are about, such as a category"
 _FEWEST_CLUSTERS = 5
 _MOST_ANSWERS = 6
+# In fewer than five rows all may differ.
+_SHORTS = r"(?m)(?:(?!\d+[.,]\d+$|\d{1,4}[-/.]\d\d?[-/.]\d{1,4})\S{1,40}\n){5,}"
 _LOOKED_AT = 1_000
 _MOST_NAMED = 3
 # In a text that is judged, and not in a title or a category.
@@ -451,6 +453,18 @@ def id_column(table: Table, taken: Collection[str], telling: Sequence[str]) -> s
     ids = [name for name in table.columns if known_name(name).endswith("_id")]
     found = _telling_apart(table, usual, taken, telling)
     return found or _telling_apart(table, ids, taken, telling)
+
+
+def telling_column(table: Table, places: Collection[str]) -> str:
+    """What says of the first column of short values, neither dates nor shares, that they differ in
+    every row.
+    """
+    for name in table.names:
+        texts = table.texts(name)
+        is_short = re.fullmatch(_SHORTS, "\n".join([*texts, ""]))
+        if is_short and name not in {*map(top_field, places)} and len({*texts}) == len(texts):
+            return f"; {name} differs in every row: init --case {quoted(name)} names them by it"
+    return ""
 
 
 def _cluster(table: Table, taken: Collection[str], case: str) -> str:
