@@ -15,7 +15,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from importlib import resources
 from pathlib import Path
@@ -60,8 +60,8 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.people.labels import Joiner, LabelRow, column_of, read_rows
 from pytest_jrh.sources import files_in, format_of, open_sources, read_all, table_in
-from pytest_jrh.sources.answers import CHOSEN, two_answers
-from pytest_jrh.sources.columns import Table, columns_like, columns_named, words_of
+from pytest_jrh.sources.answers import CHOSEN, IMAGES, two_answers
+from pytest_jrh.sources.columns import ROLES, Table, columns_like, columns_named, words_of
 from pytest_jrh.sources.columns import known_name as known_column
 from pytest_jrh.sources.source import as_pointer, several_values
 from pytest_jrh.sources.tables import read_table
@@ -83,12 +83,13 @@ def _meanings(
     if labels and (options.map or options.one or options.scale):
         table = read_table(options.labels, ("label",))
         label = column_of(table, "label")
-    if options.of == "pairs":
-        # Words of a prompt are mapped as well, and a map of labels has to have all of theirs.
-        said = set(map(as_word, table.at(label))) if table is not None and label else set()
-        values["meanings"] = options.map if said & options.map.keys() else {}
-    elif table is not None and label:
+    if table is None or not label:
+        return
+    if options.of != "pairs":
         labels_in(table, label, options, values, problems)
+    # Words of a prompt are mapped as well, and a map of labels has to have all of theirs.
+    elif {*map(as_word, table.at(label))} & options.map.keys():
+        values["meanings"] = options.map
 
 
 def judge_values(text: str) -> Json:
@@ -102,8 +103,7 @@ def judge_values(text: str) -> Json:
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in ("model", *kinds)])
         raise InputError(f"--judge: got {shown(text)}; must be one of {forms}")
-    match = re.match(r"[^:@]+\.py(?=[:@])", value)
-    file = match[0] if match else ""
+    file = "".join(re.findall(r"^[^:@]+\.py(?=[:@])", value))
     return {
         "judge": file or "the judge",
         "judge_file": file,
@@ -134,9 +134,9 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
     A log that is already under `inputs/` stays where it is.
     """
     real, root = log.resolve(), Path(os.path.realpath(folder))
-    inside = real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+    inside = real.as_posix().removeprefix(f"{root.as_posix()}/")
     if sum(file.stat().st_size for file in files) > LARGEST_LOG:
-        return LogPlace(inside or Path(os.path.relpath(real, root)).as_posix(), committed=False)
+        return LogPlace(Path(os.path.relpath(real, root)).as_posix(), committed=False)
     if inside.startswith("inputs/"):
         return LogPlace(inside, committed=True)
     path = f"inputs/data/{name}/{'runs' if log.is_dir() else real.name}"
@@ -181,20 +181,18 @@ def look_at(
             causes.append(cause or ("" if has_spoken else why))
         unusable = [*filter(None, causes)]
         if len(unusable) == len(causes):
-            hint = "; ".join(source.notices())
-            raise InputError(f"no case can be used. {unusable[0]}", str(log), hint=hint)
+            message = f"no case can be used. {unusable[0]}"
+            raise InputError(message, str(log), hint="; ".join(source.notices()))
         values |= {
             "notices": source.notices(),
             "unusable": unusable,
             "form": source.form_name,
-            "runs": counted(len(causes), values["one"]),
             "count": len(causes),
-            "usable": len(causes) - len(unusable),
             "format_keys": input_format and input_format.model_dump(exclude_none=True),
         }
         # Labels of what is no run are refused before there is a suite that cannot run.
-        aliases, unclear = source.aliases(), source.unclear_names()
-        joiner = Joiner(source.summaries(), {}, aliases=aliases, unclear=unclear)
+        unclear = source.unclear_names()
+        joiner = Joiner(source.summaries(), {}, aliases=source.aliases(), unclear=unclear)
         file = str(options.labels)
         strangers: list[Problem] = []
         for row in labels:
@@ -207,8 +205,7 @@ def look_at(
     return table, values | {"columns": columns}
 
 
-_PLAIN = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?"
-_LONGEST_NAME = 64
+_PLAIN = r"(?=.{1,64}\Z)[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?"
 _MOST_COPIES = 6
 _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
@@ -241,9 +238,7 @@ def start_suite(options: Namespace) -> int:
     """
     vars(options).update(meanings(options))
     name, gate, folder = options.name, CI[options.ci], options.folder.absolute()
-    labels: Sequence[LabelRow] = ()
-    if options.labels:
-        labels = read_rows(options.labels).rows
+    labels = read_rows(options.labels).rows if options.labels else ()
     rubrics: Sequence[Rubric] = ()
     rubric_file = Path(*options.rubric[:1])
     if rubric_file.suffix.lower() in (".yml", ".yaml", ".json"):
@@ -256,9 +251,8 @@ def start_suite(options: Namespace) -> int:
         entries.append((rubric_id.strip(), text.strip()))
     problems = _problems_of_names(options, entries)
     options.unknown = {}
-    options.prompt_text = ""
-    if options.prompt:
-        options.prompt_text = read_text(options.prompt, str(options.prompt))
+    file = options.prompt
+    options.prompt_text = read_text(file, str(file)) if file else ""
     table, of_runs = look_at(options, labels, problems)
     log_place = place_log(options.log, folder, name, files_in(options.log))
     options.answer_scale = numbered(*options.scale) if options.scale else BINARY
@@ -291,7 +285,20 @@ def start_suite(options: Namespace) -> int:
         _meanings(options, labels, table, values, problems)
         if options.prompt:
             judge_prompt(options, values, problems)
-    _refuse_unknown(options, values["answers"], problems)
+    # All are refused together, with the command in which the user says what is not known.
+    asked = [problem.answer for problem in problems if problem.answer]
+    asked += [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
+    if asked:
+        command = " ".join(
+            ["python -m pytest_jrh", shlex.join(options.arguments), *dict.fromkeys(asked)]
+        )
+        own = listed(
+            dict.fromkeys(re.findall(r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bWORD\b", command))
+        )
+        message = f"Then run this{own and ', with your own for '}{own}:"
+        problems.append(Problem(message, hint=command))
+    if problems:
+        raise InputError(problems)
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
@@ -320,32 +327,15 @@ def start_suite(options: Namespace) -> int:
         values,
         here=folder == Path.cwd(),
         folder=str(folder),
-        files=[*contents],
+        files=contents,
+        parts=_PARTS,
         kept_files=kept_files,
-        label_count=labels and counted(len(labels), "label"),
+        label_count=len(labels),
         copies=listed(copies, _MOST_COPIES),
-        prompt_file=str(options.prompt or ""),
-        gate=next(iter(gate)).partition("/")[0],
+        gate=gate,
     )
     sys.stdout.write(visible(next_steps))
     return 0
-
-
-def _refuse_unknown(options: Namespace, answers: str, problems: list[Problem]) -> None:
-    """Refuse all problems together, with the command in which the user says what is not known."""
-    if options.unknown:
-        words = [f"{shown(word)} ({place})" for word, place in options.unknown.items()]
-        maps = [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
-        message = f"nothing says what is meant by {listed(words)}"
-        hint = f"say of each whether it is {answers}: --map WORD=MEANING"
-        problems.append(Problem(message, hint=hint, answer=" ".join(maps)))
-    asked = dict.fromkeys(problem.answer for problem in problems if problem.answer)
-    if asked:
-        command = " ".join(["python -m pytest_jrh", shlex.join(options.arguments), *asked])
-        message = "Then run this, with your own for MEANING, COL and the like:"
-        problems.append(Problem(message, hint=command))
-    if problems:
-        raise InputError(problems)
 
 
 def _texts(values: Json, gate: Mapping[str, str]) -> dict[str, str]:
@@ -357,7 +347,7 @@ def _texts(values: Json, gate: Mapping[str, str]) -> dict[str, str]:
         **_schemas(_CONFIGS),
     }
     if not values["code"]:
-        prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
+        prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['template']}.md")
         head = _filled("judge.head.md", values)
         texts[values["judge"]] = values["own_prompt"] or head + prompt.read_text("utf-8")
     return texts
@@ -369,8 +359,9 @@ def _is_kept(file: Path, text: str, *, force: bool) -> bool:
     """
     if not file.exists():
         return False
-    head, _, _ = text.partition("\n")
-    is_ours = file.name != _GITLAB or file.read_text("utf-8", "replace").startswith(head)
+    is_ours = file.name != _GITLAB or file.read_text("utf-8", "replace").startswith(
+        text.partition("\n")[0]
+    )
     return not force or not is_ours
 
 
@@ -408,12 +399,12 @@ def _schemas(folder: str) -> dict[str, str]:
 
 
 def _name_problems(argument: str, name: str) -> list[Problem]:
-    if len(name) <= _LONGEST_NAME and re.fullmatch(_PLAIN, name):
+    if re.fullmatch(_PLAIN, name):
         return []
     return [
         Problem(
             f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and "
-            f"`.`, at most {_LONGEST_NAME}"
+            "`.`, at most 64"
         )
     ]
 
@@ -430,10 +421,10 @@ def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Jso
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
         "api_base": os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE", ""),
-        "frozen": "" if log.committed else " --jrh-frozen",
+        "has_key": "OPENAI_API_KEY" in os.environ,
         "committed": log.committed,
-        "variables": ", ".join(sorted(JUDGE.variables.difference(of_runs["hidden"].split()))),
-        "prompt": f"{of_runs['prompt']}.{mode}",
+        "variables": JUDGE.variables,
+        "template": f"{of_runs['template']}.{mode}",
     }
 
 
@@ -452,8 +443,9 @@ def _write(folder: Path, contents: Mapping[str, bytes | str]) -> None:
 
 
 _SHOWN = ("request", "context", "response")
-_PARTS = {"request": "messages", "response": "answer", "context": "context", "case": "id"}
+_KEYS = {"request": "messages", "response": "answer", "context": "context", "case": "id"}
 """The options that name a column, each with its key of `suite.format`."""
+_PARTS = f"{' '.join(PART_NAMES.values())} {ROLES['case']} {IMAGES} epoch {CHOSEN} rejected"
 _IN_BRACES = r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})"
 _STYLES = (
     r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}",
@@ -465,8 +457,11 @@ _STYLES = (
 _CERTAIN = r"(?:<<\s*|\$\{|%\()([^\W\d][\w ]*?)(?:\s*>>|\}|\)s)"
 _QUOTES = "`'\"*„“”«»"
 _ON_OFFER = rf"(?:[{_QUOTES}]+\w[\w -]*[{_QUOTES}]+|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я_-]+)"
-_OFFER = rf"{_ON_OFFER}(?:(?:,? (?:or|oder|ou|o|lub|или)|,| ?/) ?{_ON_OFFER})+"
-"""Words in capitals or quotes of which one is to be chosen: GOOD, FAIR or BAD."""
+_IF = r"\s+(?:if|when|wenn|falls|si|se)\b"
+_THEN = (
+    r"(?:\s*[,;/|]|,?\s+(?:or|oder|ou|o|lub|или)\b(?: \w+){0,2}?"
+    r"|[.;,] *\n? *(?i:if|wenn|otherwise|else|sonst|sinon)\b[^.]{0,60}?)\s*"
+)
 
 
 def known_columns(
@@ -494,7 +489,7 @@ def known_columns(
     known = () if table is None else table.columns
     pointers = {}
     missing = []
-    for option in ("label", *_PARTS):
+    for option in ("label", *_KEYS):
         column = getattr(options, option)
         if column and column not in known:
             # Of JSON it may be further down: human.ok, or /human/ok.
@@ -507,10 +502,11 @@ def known_columns(
                     hint = nearest_hint(column, known) or "name one of them"
                 missing.append(Problem(message, str(options.log), None, f"--{option}", hint))
             setattr(options, option, column := place)
-        if column and option in _PARTS:
-            pointers[_PARTS[option]] = as_pointer(column)
+        if column and option in _KEYS:
+            pointers[_KEYS[option]] = as_pointer(column)
     if missing:
         raise InputError([*problems, *missing])
+    options.table_columns = known
     return columns, InputFormat.model_validate(pointers)
 
 
@@ -532,11 +528,13 @@ def labels_in(
             raise InputError([several_values(value, column, "--label")])
     labels = values.read(table, column, texts, unread, is_verdict=False)
     without = (text for text, label in zip(texts, labels, strict=True) if text and label is None)
-    unknown = dict.fromkeys(without, column)
+    unknown = dict.fromkeys(without)
     wrong = options.map.keys() & map(as_word, unknown)
     if unread and re.fullmatch(r"\D{1,200}", "".join(unknown)) and not wrong:
-        options.unknown |= unknown
-        unread = []
+        options.unknown, unread = unknown, []
+        message = f"nothing says what is meant by {listed(map(shown, unknown))} ({column})"
+        hint = f"say of each whether it is {of_files['answers']}: --map WORD=MEANING"
+        problems.append(Problem(message, hint=hint))
     # What a word of the prompt means may be said, too.
     asked = " ".join((options.verdict, *options.rubric, options.prompt_text))
     texts_seen = [*filter(None, values.seen[column])]
@@ -549,15 +547,11 @@ def labels_in(
         values.refuse_unclear(table)
     problems += first_problems(unread, table.file, table.path)
     meanings = {}
-    words: dict[Any, str] = scale.words
     for text, label in zip(texts, labels, strict=True):
         if text:
             # A level has no word but its number; what is mapped to nothing, none at all.
-            score = label and label.score
-            meanings[text] = words.get(score) or score
-    said = [f"{text} is {'no label' if word is None else word}" for text, word in meanings.items()]
+            meanings[text] = label and (scale.words.get(label.score) or label.score)
     of_files["labelled"] = f"{column} ({sum(map(bool, labels)):,} of {counted(len(cells), 'row')})"
-    of_files["meant"] = listed(said)
     if options.map or not scale.is_ordered:
         # Scores are read as they are.
         of_files["meanings"] = meanings
@@ -594,8 +588,9 @@ def judge_prompt(options: Namespace, values: Json, problems: list[Problem]) -> N
             choices = JUDGE.variables.difference(values["hidden"].split())
             hint = nearest_hint(name, choices) or f"write {values['placeholders']}"
             if len(unknown) == 1 and columns and "context" not in names.values():
-                answer = "--context COL"
-                hint += f"; or name its column: {answer}"
+                near = [of for of in options.table_columns if words_of(of) & words_of(name) - {""}]
+                answer = f"--context {shlex.quote(near[0]) if near else 'COL'}"
+                hint = f"{'' if near else f'{hint}; or '}name its column: {answer}"
         elif names[name] == "context" and not columns.get("context", True) and "{%" not in text:
             message, answer = f"{match[0]} shows a context, and no answer has one", "--context COL"
             hint = f"name its column, {answer}, or take it out of the prompt"
@@ -646,38 +641,74 @@ def _verdict_values(
     known = {word: word for word in scale.label_words}
     for value, meaning in {**known, **meanings, **options.map}.items():
         word = as_word(value)
-        # What 1 means in labels, it need not mean in a prompt.
-        is_asked_for = words >= {*word.split()} and word not in BARE
-        if is_asked_for and value in options.unknown:
+        if value in options.unknown:
             scores[word] = word
-        elif meaning not in (None, "") and (is_asked_for or word in options.map):
+        # What 1 means in labels, it need not mean in a prompt.
+        elif meaning not in (None, "") and (word not in BARE or word in options.map):
             try:
                 score = label_value(meaning, scale)
             except NoLabelError as error:
                 raise InputError(f"{word}: {error}", key="--map") from None
             scores[word] = scale.words[score] if scale.orders else score
-    asked_for = {score for word, score in scores.items() if words >= {*word.split()}}
-    # What the end of the prompt offers.
-    *_, closing = text.strip().split("\n\n")
-    offered = re.findall(_ON_OFFER, "".join(re.findall(_OFFER, closing)[-1:]))
-    offered = [word.strip(_QUOTES) for word in offered]
-    strangers = [word for word in offered if as_word(word) not in scores]
-    if pattern or (len(strangers) == len(offered) and len(asked_for) == len(scale.words)):
-        strangers = []
+    # An own pattern finds words that the prompt has anywhere; without an offer, those of --map.
+    offered = [] if pattern or scale.is_ordered else _offered(text, scores)
+    asked = f"{pattern} {text}" if pattern else text.strip().rpartition("\n\n")[2]
+    said = {*re.findall(r"\w+", asked.casefold())}
+    asked_for = scores if pattern else options.map
+    offered = offered or [word for word in asked_for if said >= {*word.split()}]
+    strangers = [word for word in offered if as_word(word) not in {**scores, **options.map}]
+    scores = {word: scores[word] for word in map(as_word, offered) if word in scores}
     form = "Verdict: (WORD|WORD)"
     if scale.is_ordered:
         scores, strangers = {str(score): score for score in scale.scores}, []
         form = "Score: (\\d+)"
-    if not pattern and "json" in words:
-        message, answer = "nothing says where in an answer the verdict is", f"--verdict '{form}'"
-        problems.append(Problem(message, file, hint=f"say it: {answer}", answer=answer))
-    options.unknown |= dict.fromkeys(strangers, file)
-    if not strangers and len({*scores.values()}) < len(scale.words):
+    ends = "|".join(map(re.escape, scores))
+    # A field of JSON or element of XML, where the prompt has one, or the last line, alone or behind
+    # a name and a colon.
+    pattern = options.verdict or rf'(?i)[<"]\w+(?:>|" *:)\W*({ends})(?=\s*["<])'
+    if not (options.verdict or re.search(pattern, text)):
+        pattern = rf'(?im)^[^\w\n]*(?:\w[\w ]*["*]*[:=]\W*)?({ends})\W*\Z'
+        if "json" in words:
+            message, answer = (
+                "nothing says where in an answer the verdict is",
+                f"--verdict '{form}'",
+            )
+            problems.append(Problem(message, file, hint=f"say it: {answer}", answer=answer))
+    options.unknown |= dict.fromkeys(strangers)
+    if strangers:
+        message = f"ends in {listed(map(shown, offered))}"
+        hint = f"say what they mean, {' or '.join(scale.words.values())}: "
+        hint += f"--map {shlex.quote(strangers[0])}=MEANING"
+        problems.append(Problem(message, file, hint=hint))
+    elif len({*scores.values()}) < len(scale.words):
         message = f"nothing says which words of a verdict mean {listed(scale.words.values())}"
         ways = " ".join(f"--map WORD={meaning}" for meaning in scale.words.values())
         problems.append(Problem(message, file, hint=f"say it: {ways}", answer=ways))
-    if not pattern:
-        # The last line, alone or behind a name and a colon.
-        ends = "|".join(map(re.escape, scores))
-        pattern = rf"(?im)^[^\w\n]*(?:\w[\w ]*[:=]\W*)?({ends})\W*\Z"
     return {"pattern": pattern, "score_map": {} if scale.is_ordered else scores}
+
+
+def _offered(text: str, known: Iterable[str]) -> list[str]:
+    """The words that a prompt offers where it does so last: those in capitals or quotes, of which
+    one is to be chosen, and `known` ones.
+    """
+    # Of two that begin alike the longer one comes first.
+    words = "|".join(map(re.escape, sorted(known, reverse=True)))
+    word = rf"(?<!\w)(?<!</)(?:(?i:{words})|{_ON_OFFER})(?!\w)"
+    alone = rf'{word}(?! ?[:=]|>["\w])'
+    bullet = (
+        # - OK: it is right
+        rf"(?m)^[ \t]*(?:[-*•]|\d+[.)]) +({word})"
+        rf"(?: *[:=\u2013\u2014(-].*|{_IF}.*)?(?:\n[ \t]+[^\s*•-].*)*$"
+    )
+    text = re.sub(bullet, r"\1", text)
+    offer = (
+        # VERDICT: OK and VERDICT: BAD, or <verdict>OK</verdict>, wherever they stand.
+        rf"(\w+[\"*]* ?[:=>][ *]*)({word})(?:[\s\S]{{1,300}}?\1(?!\2){alone})+"
+        # A word in each line, then GOOD, FAIR or BAD, and GOOD if ..., otherwise BAD.
+        rf"|(?m:^ *{alone}[ .]*(?:\n+ *{alone}[ .]*$)+)"
+        rf"|{alone}(?:(?:{_IF}(?:.|\n(?!\n)){{1,200}}?)?{_THEN}{alone})+"
+    )
+    offers = [match[0] for match in re.finditer(offer, text)]
+    choice = rf"(?m)(?:\A|{_THEN}|[:=>][ *]*|^ *)({alone})"
+    found = re.findall(choice, "".join(offers[-1:]))
+    return [*dict.fromkeys(each.strip(_QUOTES) for each in found)]

@@ -457,7 +457,7 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
         (
             [],
             "<<input>> <<rules>>: PASS or FAIL",
-            "own.md:1: <<rules>> is not a part of an answer\n",
+            "own.md:1: <<rules>> is not a part of an answer\n    request is the nearest; or ",
         ),
         ([], "{output} by {context}: PASS or FAIL", "own.md:1: {context} shows a context, and no"),
         ([], "{{ output }} PASS, FAIL or NONE", "--map NONE=MEANING\n"),
@@ -493,7 +493,7 @@ TABLES = {
         ["--label", "grounded?"],
         "{}\n\nReply with one word: SUPPORTED or INVENTED.",
         {"made up": "violated", "supported": "satisfied", "INVENTED": "violated"},
-        {"made up": 1, "supported": 0, "invented": 1},
+        {"supported": 0, "invented": 1},
     ),
     "German": (
         "nr\tuser_question\tPolicy-Passage\tBotAnswer\tUrteil\n"
@@ -502,7 +502,7 @@ TABLES = {
         ["--label=Urteil"],
         "{}\n\nAntworte mit „gedeckt“ oder „erfunden“.",
         {"erfunden": "violated", "belegt": "satisfied", "gedeckt": "satisfied"},
-        {"erfunden": 1, "belegt": 0, "gedeckt": 0},
+        {"gedeckt": 0, "erfunden": 1},
     ),
 }
 
@@ -529,6 +529,75 @@ def test_all_that_is_not_known_is_asked_for_at_once_and_the_command_works_when_i
     assert only_judge(project).settings.section.score_map == score_map
 
 
+OFFERS = {
+    "Then write one last line, either\nVERDICT: OK\nor\nVERDICT: POOR": "So.\nVERDICT: ok",
+    "Write\nVERDICT: OK\nif it is right, and\nVERDICT: POOR\nif not.": "**VERDICT**: OK",
+    "<verdict>OK</verdict>\n<verdict>POOR</verdict>": "<verdict>OK</verdict> It is OK",
+    "<VERDICT>OK</VERDICT> or <VERDICT>POOR</VERDICT>": "So. <verdict>ok</verdict>",
+    'Reply {"verdict": "OK" | "POOR", "why": "..."}': '{"verdict": "OK", "why": "good"}',
+    'In JSON: {"verdict": "OK"} or {"verdict": "POOR"}': '{"why": "Poor.", "verdict":"ok"}',
+    "Say:\n- OK: the reply, or the FAQ, says so\n- POOR: else": "OK",
+    "1. OK if it is\n   supported\n2. POOR if not": "Verdict: OK",
+    "Answer with OK if the FAQ\nsays so or POOR if it does not.": "So.\nOK.",
+    "If it is right, answer OK. If it is not, answer POOR.": "`OK`",
+    "One word:\n\nOK\nPOOR": "OK",
+    "End with OK or POOR.\n\nQUESTION: {{ input }}\nANSWER:": "OK",
+}
+
+
+@pytest.mark.parametrize("offer", OFFERS)
+def test_each_class_has_a_word_that_the_prompt_offers(
+    project: Path, init: Init, offer: str
+) -> None:
+    """A word of labels in the middle of a sentence is none, and is not read as a verdict."""
+    rows = "question,output,label\nWho?,It is me.,fine\nWhat?,It.,misleading\n"
+    prompt = f"{{{{ output }}}} A short answer is fine, if never misleading.\n\n{offer}\n"
+    write_files(project, {"rows.csv": rows, "own.md": prompt})
+    begin = ["first", "--log=rows.csv", "--label=label", "--rubric=kind: Be kind."]
+    begin += ["--map=fine=satisfied", "--map=misleading=violated", "--prompt=own.md"]
+    before = files(project)
+    said = init(*begin, code=4)
+    assert 'own.md: ends in "OK", "POOR"\n    say what they mean, violated or satisfied: ' in said
+    assert "Then run this, with your own for MEANING:\n" in said
+    assert said.endswith(" --map OK=MEANING --map POOR=MEANING\n")
+    assert files(project) == before
+    init(*begin, "--map=OK=satisfied", "--map=POOR=violated")
+    section = only_judge(project).settings.section
+    assert section.score_map == {"ok": 0, "poor": 1}
+    shape = judge_response((0, 1), ("ok", "poor"), section.verdict)
+    assert parse(OFFERS[offer], shape).score == "ok"
+
+
+@pytest.mark.parametrize(
+    ("ids", "name"),
+    [
+        ("KB-1 KB-8 KB-3 KB-4 KB-5", "KB"),
+        ("17 8 9 10 12", "KB"),
+        ("KB-1 KB-1 KB-3 KB-4 KB-5", ""),
+        ("0.5 0.4 0.3 0.2 0.1", ""),
+        ("2026-10-01 2026-10-02 2026-10-03 2026-10-04 2026-10-05", ""),
+    ],
+)
+def test_what_could_name_the_rows_or_be_shown_is_said(
+    project: Path, init: Init, monkeypatch: pytest.MonkeyPatch, ids: str, name: str
+) -> None:
+    """With the command for a prompt of one's own, which asks for the nearest column."""
+    rows = [f"{id_},Who is {n}?,{id_},By law.,{n % 2}\n" for n, id_ in enumerate(ids.split())]
+    write_files(project, {"rows.csv": "KB,question,output,House rules,label\n" + "".join(rows)})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    said = init("first", "--log=rows.csv", "--label=label", "--one=passed", "--rubric=kind: Be.")
+    assert ("KB differs in every row: init --case KB names them by it\n" in said) == bool(name)
+    assert "\nNot shown to the judge: KB, House rules (--context COL shows one).\n" in said
+    assert "OPENAI_API_KEY" not in said
+    (command,) = re.findall("Your own prompt: python -m pytest_jrh init (.*)", said)
+    (project / "FILE").write_text("{{ output }} {{ rules }}: PASS or FAIL", "utf-8")
+    said = init(*shlex.split(command), code=4)
+    assert "is not a part of an answer\n    name its column: --context 'House rules'\n" in said
+    said = init(*shlex.split(said.splitlines()[-1].partition(" init ")[2]))
+    assert "context in /House rules" in said
+    assert "Not shown" not in said
+
+
 def test_columns_that_may_be_meant_are_asked_for_with_all_else(project: Path, init: Init) -> None:
     rows = "user question,bot answer,old answer,gold answer,policy passage,manual passage,ok\n"
     rows += "Who is it?,It is me.,It was me.,The king.,By law.,By hand.,1\n"
@@ -546,6 +615,7 @@ def test_columns_that_may_be_meant_are_asked_for_with_all_else(project: Path, in
     assert "bot answer, old answer may be the response" in said
     asked = "--rubric 'ID: TEXT' --context COL --response COL --one ONE --map YES=MEANING"
     assert said.endswith(f"init {' '.join(begin)} --prompt=own.md {asked} --map MAYBE=MEANING\n")
+    assert "with your own for ID: TEXT, COL, ONE, MEANING:\n" in said
 
 
 @pytest.mark.parametrize(
