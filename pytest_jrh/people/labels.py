@@ -721,7 +721,8 @@ class LabelTable:
                 if of_row is not None:
                     # A table that has grown since has others.
                     known = self._weights.get(of_row.spec.label_key, known)
-                rows.append(replace(row, weight=known))
+                # Beside rows of another rubric nobody would know which one is meant.
+                rows.append(replace(row, rubric_id=self._about(row)[0], weight=known))
             if not label.withdrawn:
                 own_row = LabelRow(
                     case.spec.run_id,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -415,11 +415,8 @@ def cases_of(
     # Most cases have the votes of others, and a mapping for each takes a tenth of all memory.
     alike: dict[tuple[tuple[str, int | None], ...], dict[str, int | None]] = {}
     notes = table.texts("".join(columns_named(table, "note notes comment")[:1]))
-    names, rubrics, epochs = texts[columns.case], texts[columns.rubric], texts[columns.epoch]
-    for row, line in enumerate(table.lines):
-        # Where no column names the case, its place does.
-        key = CaseKey.of(names[row] or table.place(row), rubrics[row], epochs[row])
-        case = cases.get(key)
+    for row, key in enumerate(_keys(table, columns)):
+        line, case = table.lines[row], cases.get(key)
         if case is None:
             case = cases[key] = TableCase(key, row, texts[columns.cluster][row] or None)
         if notes[row]:
@@ -475,6 +472,18 @@ def cases_of(
     return VerdictTable(table, columns, cases, values, list(table.notices))
 
 
+def _keys(table: Table, columns: Columns) -> Iterator[CaseKey]:
+    """The case of each row. A row that names no rubric is of the one that all others name."""
+    texts = columns.texts
+    rubrics = texts[columns.rubric]
+    named = {*rubrics} - {""}
+    if len(named) == 1:
+        rubrics = [*named] * len(rubrics)
+    for row, name in enumerate(texts[columns.case]):
+        # Where no column names the case, its place does.
+        yield CaseKey.of(name or table.place(row), rubrics[row], texts[columns.epoch][row])
+
+
 def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
     """Give the cases of a table the labels of another one, each of the case that it names there.
 
@@ -528,9 +537,9 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
     labels.columns = columns._replace(weight="weight")
     problems = []
     sizes: dict[str, float] = {}
-    rows = of_file.cells(columns.case, columns.rubric, columns.epoch, "weight")
-    for line, (*key, text) in zip(of_file.lines, rows, strict=True):
-        case = labels.cases[CaseKey.of(*key)]
+    weights = zip(of_file.lines, of_file.texts("weight"), _keys(of_file, columns), strict=True)
+    for line, text, key in weights:
+        case = labels.cases[key]
         number, _, stratum = text.partition(" of ")
         try:
             weight = float(number or 0)

@@ -379,6 +379,28 @@ def test_people_disagree_where_no_rubric_is_named_too() -> None:
     assert [row["label"] for row in kept()] == ["violated", "satisfied", "1", "violated"]
 
 
+def test_labels_of_ones_own_without_a_rubric_are_of_the_one_that_the_command_writes() -> None:
+    own = "id;annotator;label\nc0;ann;1\nc0;ben;0\nc1;ann;1\nc2;ben;0\n"
+    write("labels.csv", own)
+    label_here(table(4), "--rubric=polite: Be polite.", "--disagreements=labels.csv", name="cy")
+    assert labels_of("cases.csv") == [1, 1, 0, None]
+    assert {row["rubric_id"] for row in kept()} == {"polite"}
+    # Beside those of a second rubric they stay what they were.
+    label_here("cases.csv", "--rubric=short: Be short.", "--out=labels.csv")
+    assert [row["rubric_id"] for row in kept()].count("polite") == 5
+    write("labels.csv", own)
+    label_here("cases.csv", "--rubric=polite: Be polite.", "--out=labels.csv", name="dan")
+    assert labels_of("cases.csv") == [1, 1, None, 1]
+    # As other files have it, and beside verdicts that name the rubric, too.
+    write("labels.csv", "case_id,rubric_id,label\nc0,,1\nc1,r,0\nc2,,1\n")
+    assert labels_of("cases.csv") == [1, 0, 1, None]
+    write("named.csv", "id,rubric,verdict\nc0,r,1\nc1,r,1\nc2,,0\n")
+    assert labels_of("named.csv") == [1, 0, 1]
+    # A weight is of the same case; a row without an id is of none.
+    write("labels.csv", "case_id,rubric_id,label,weight\nc0,,1,1\nc1,r,0,2\n,r,1,1\n")
+    assert labels_of("cases.csv") == [1, 0, None, None]
+
+
 @pytest.mark.parametrize(
     ("labels", "file", "said"),
     [
