@@ -289,6 +289,14 @@ def choose_columns(
         if "label" in missing:
             hint += " (--label once for each person), or let people label the cases: "
             hint += f"python -m pytest_jrh label {shlex.quote(table.file)}"
+            long = judged_texts(table, taken())
+            case = chosen["case"] or _telling_apart(table, table.names, long, telling)
+            hint += f" --case {quoted(case or 'COL')}"
+            # Those with usual names, and pairs of answers, the command finds by itself.
+            if not columns_named(table, TEXTS):
+                hint += "".join(f" --text {quoted(text)}" for text in long or ["COL"])
+            if not columns_named(table, ROLES["rubric"]):
+                hint += " --rubric 'ID: TEXT'"
         raise table.error(message, hint)
     if "label" in needed and "label" not in options and table.results is None:
         found = [] if "verdict" in options else verdicts

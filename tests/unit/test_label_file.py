@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -223,6 +224,27 @@ def test_files_and_results_that_are_left_out_are_named(capsys: Capsys) -> None:
     assert "cut.jsonl" in said
     label_here(write("p.json", json.dumps(promptfoo([(True, None), (None, None)]))))
     assert "Not read of promptfoo's results: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (
+            "Nr;Frage;Antwort;Urteil\n7;Wo ist denn mein Paket?;Es ist noch nicht da.;gut\n"
+            "8;Wo ist denn mein Paket?;Es kommt erst am Freitag.;gut\n",
+            "--case Nr --text Frage --text Antwort --rubric 'ID: TEXT'",
+        ),
+        ("id,rubric,answer 1\na,polite,Yes this is a text.\n", "--case id --text 'answer 1'"),
+        ("id,prompt,response_a,response_b\nz,b,c,d\n", "--case id --rubric 'ID: TEXT'"),
+    ],
+)
+def test_the_command_that_check_names_runs(capsys: Capsys, text: str, options: str) -> None:
+    write("my cases.csv", text)
+    assert main(["check", "my cases.csv"]) == 4
+    _, _, command = capsys.readouterr().err.rstrip().partition("python -m pytest_jrh label ")
+    assert command == f"'my cases.csv' {options}"
+    shown = label_here(*shlex.split(command), labels={"z": code_of("first")})
+    assert len(shown) == text.count("\n") - 1
 
 
 def test_a_sample_is_the_same_again_and_says_that_it_was_drawn() -> None:
