@@ -8,7 +8,7 @@ import argparse
 import os
 import re
 import shlex
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -189,9 +189,11 @@ def check_file(options: argparse.Namespace) -> int:
     if checked.judge_names and not checked.session.is_judged:
         if checked.table.table.results:
             raise checked.table.table.results.without_labels()
-        message = "no row has both a label and a verdict"
-        count = f"{len(checked.unlabelled):,} of {counted(len(checked.table.cases), 'case')}"
-        raise InputError(f"{message}: {count} have no label", options.table)
+        message = (
+            f"no row has both a label and a verdict: {len(checked.unlabelled):,} of "
+            f"{counted(len(checked.table.cases), 'case')} have no label"
+        )
+        raise InputError(message, options.table)
     readings = [*_readings(checked, options.baseline)]
     written, problems = write_reports(reports, replace(checked.session, about=readings))
     print_ending(
@@ -222,8 +224,8 @@ def _settings(options: argparse.Namespace) -> Json:
                 key="--within",
             )
     values.update(meanings(options))
-    names = [field.name for field in fields(CheckSettings)]
-    return {name: values[name] for name in names if name in values}
+    known = CheckSettings.__annotations__
+    return {name: value for name, value in values.items() if name in known}
 
 
 def meanings(options: argparse.Namespace) -> Json:
@@ -243,16 +245,18 @@ def meanings(options: argparse.Namespace) -> Json:
 def _meaning(text: str) -> tuple[str, str]:
     word, equals, value = text.rpartition("=")
     if not equals or not word.strip():
-        message = f"got {shown(text)}; must be WORD=VALUE, such as good=satisfied"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(
+            f"got {shown(text)}; must be WORD=VALUE, such as good=satisfied"
+        )
     return as_word(word), value.strip()
 
 
 def _meaning_of_one(text: str) -> tuple[str, str]:
     column, _, meaning = text.rpartition("=")
     if meaning not in ONES:
-        message = f"got {shown(text)}; must be {' or '.join(ONES)}, alone or behind COL="
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(
+            f"got {shown(text)}; must be {' or '.join(ONES)}, alone or behind COL="
+        )
     return column, meaning
 
 
@@ -300,21 +304,26 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     if strangers := values.strangers():
         yield f"--map: no label or verdict is {listed(strangers)}"
     for column in values.of_numbers:
-        event = "a pass" if values.bare_ones[column] == "passed" else "a violation"
-        yield f"numbers of {column}: the probability of {event}"
+        event = "pass" if values.bare_ones[column] == "passed" else "violation"
+        yield f"numbers of {column}: the probability of a {event}"
     judges = checked.judge_names
     if judges:
         [grounds] = checked.session.grounds.values()
-        if count := len(checked.unlabelled) - len(grounds.votes.disputed):
+        bare = 0
+        for case in checked.unlabelled:
+            bare += not (case.votes or any(map(case.given.get, judges)))
+        if count := len(checked.unlabelled) - len(grounds.votes.disputed) - bare:
             but = " but how many are violated" if scale.is_verdict else ""
             yield f"{counted(count, 'case')} without a label: in no figure below{but}."
-        if count := sum(not all(map(case.given.get, judges)) for case in checked.unlabelled):
-            yield f"{counted(count, 'case')} with neither label nor verdict: ignored"
+        if bare:
+            yield f"{counted(bare, 'case')} with neither label nor verdict: ignored"
         if count := sum(case.label is not None and not case.given for case in table.cases.values()):
             yield f"{counted(count, 'label')} of cases without a verdict, not used."
     for column, count in values.errors.items():
-        cells = counted(count, "cell")
-        yield f"! {cells} of {column} with an error of the spreadsheet, read as empty"
+        yield (
+            f"! {counted(count, 'cell')} of {column} with an error of the spreadsheet, read as "
+            "empty"
+        )
     sets = checked.decision.sets if checked.decision else ()
     if any(of.asked.question == "another" for of in sets):
         yield "the baseline counts as another judge; pass --same-judge if only the prompt is new"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
-from pytest_jrh.core import Fields, InputError, Json, listed, same_lines, shown
+from pytest_jrh.core import Fields, InputError, Json, listed, nearest_hint, same_lines, shown
 from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
 from pytest_jrh.core.documents import as_word
 from pytest_jrh.core.ids import case_id, id_ends, node_part
@@ -214,8 +214,12 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     # Unlike a path's own question, false of a name that is too long for a file.
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
-            hint = "name a file or a column of earlier verdicts"
-            raise InputError(_ITSELF, table.file, key="--baseline", hint=hint)
+            raise InputError(
+                _ITSELF,
+                table.file,
+                key="--baseline",
+                hint="name a file or a column of earlier verdicts",
+            )
         earlier = with_named(read_table(baseline, ("verdict",), roles), named, ("verdict",))
         baseline = ""
     # What 1 means by columns, and under "" in all others.
@@ -262,7 +266,8 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (columns.baseline, *checked.judges):
         message = f"{shown(baseline)} is neither a column nor a file"
-        raise InputError(message, table.file, key="--baseline")
+        names = [*table.names, *checked.judges, *map(str, Path(baseline).parent.glob("*"))]
+        raise InputError(message, table.file, key="--baseline", hint=nearest_hint(baseline, names))
     values.refuse_unclear(table)
     results = TableResults(checked, before or checked, baseline, how)
     return CheckedTable(checked, _session(results), results.judges, labelled, before)
@@ -354,19 +359,18 @@ def _no_verdict(results: TableResults, rows: Iterable[int], missed: Iterable[str
 
 def _votes(results: TableResults) -> Votes:
     """What people say of the cases of a table."""
-    cases: list[VotedCase] = []
     table_cases = results.table.cases.values()
     if all(case.votes.keys() <= {""} for case in table_cases):
         return Votes()
-    for case in table_cases:
-        cases.append(
-            VotedCase(
-                (results.rubric(case), case.key.case, case.key.epoch),
-                case.cluster or case.key.case,
-                case.label,
-                case.votes,
-            )
+    cases = [
+        VotedCase(
+            (results.rubric(case), case.key.case, case.key.epoch),
+            case.cluster or case.key.case,
+            case.label,
+            case.votes,
         )
+        for case in table_cases
+    ]
     return Votes(cases, results.table.values.scale)
 
 
@@ -397,8 +401,12 @@ class TableResults(Sequence[CaseResult]):
         if baseline:
             self.judges = tuple(judge for judge in table.judges if judge != baseline)
             if not self.judges:
-                message, hint = f"{baseline} {_ITSELF}", "name another one"
-                raise InputError(message, table.table.file, key="--baseline", hint=hint)
+                raise InputError(
+                    f"{baseline} {_ITSELF}",
+                    table.table.file,
+                    key="--baseline",
+                    hint="name another one",
+                )
         self.judges_before: dict[str, str] = {}
         if how.baseline:
             judges_before = earlier.judges

@@ -73,12 +73,14 @@ def label_file(options: Namespace) -> int:
     items: dict[CaseKey, TextToLabel] = {}
     for item in texts:
         if items.setdefault(item.key, item).turns != item.turns:
-            message = f"the case {shown(item.key.case)} has two texts"
-            raise InputError(message, str(path), hint="tell them apart by --case COL")
+            raise InputError(
+                f"the case {shown(item.key.case)} has two texts",
+                str(path),
+                hint="tell them apart by --case COL",
+            )
     without_text = sum(not item.turns for item in items.values())
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
-    rubrics = _rubrics(options.rubric, rubric_ids)
-    cases = _cases(items.values(), rubrics, pair)
+    cases = _cases(items.values(), _rubrics(options.rubric, rubric_ids), pair)
     if options.labels:
         known = LabelTable(options.labels, cases, "")
         done = {id(known.case_of(row)) for row in read_rows(options.labels).rows}
@@ -150,6 +152,8 @@ def label_file(options: Namespace) -> int:
             by = options.by
             if by and [by] != [*verdicts] and _has_answer(table, by, asked):
                 command += ["--verdict", by]
+            elif len(verdicts) != 1:
+                command += ["--verdict", "COL"]
         text += f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
     sys.stdout.write(visible(text))
     return 0
@@ -170,12 +174,12 @@ def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
     """Refuse labels that stand for several cases beside others, which are weighed otherwise."""
     for row in labels.rows():
         if bool(row.weight) != bool(by):
-            message = "is drawn by --by, so it has a weight" if row.weight else "has no weight"
             raise InputError(
-                f"a label here {message}, and new ones have {'one' if by else 'none'}",
+                f"a label here has {'a' if row.weight else 'no'} weight, and new ones have "
+                f"{'one' if by else 'none'}",
                 str(out),
                 row.line,
-                hint="name another file: --out CSV",
+                hint="name another file: --out CSV; labels have weights with --by",
             )
 
 
@@ -261,17 +265,16 @@ def _cases(
             text = rubric.instructions
             if item.rubric_text and text == rubric.id:
                 text = item.rubric_text
-            if (rubric.id, text) not in asked:
-                asked[rubric.id, text] = replace(
-                    rubric,
-                    id=rubric.id or "the rubric",
-                    instructions=text,
-                    answers=scale or rubric.answers,
-                )
+            wording = replace(
+                rubric,
+                id=rubric.id or "the rubric",
+                instructions=text,
+                answers=scale or rubric.answers,
+            )
             cases.append(
                 Case(
                     CaseSpec("", "label", rubric.id, key.case, key.epoch),
-                    asked[rubric.id, text],
+                    asked.setdefault((rubric.id, text), wording),
                     AgentRun(
                         key.case,
                         key.epoch,

@@ -187,9 +187,10 @@ def _from_log(
             run_id, epoch = run.key
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
-        names = listed(known_names) or "none"
         raise InputError(
-            f"got {shown(name)}, which no case has; the {plural} are {names}", key=config_key
+            f"got {shown(name)}, which no case has; the {plural} are "
+            f"{listed(known_names) or 'none'}",
+            key=config_key,
         )
     if not settings.map and not joiner.ordinal:
         _refuse_unclear(config_key, rows)
@@ -273,8 +274,10 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
     for role in _COLUMNS:
         columns[role] = column_of(table, role)
         if not columns[role] and role in _NEEDED:
-            names = " or ".join(_NEEDED[role])
-            raise table.error(f"has no column {names}; its columns are {listed(table.columns)}")
+            raise table.error(
+                f"has no column {' or '.join(_NEEDED[role])}; its columns are "
+                f"{listed(table.columns)}"
+            )
     problems = []
     rows = []
     cells_of_rows = table.cells(*columns.values())
@@ -433,9 +436,11 @@ class Joiner:
         """The run that a row is about; to look for the nearest one takes long."""
         run_id = as_known(row.run_id, self._epochs)
         if row.line and run_id in self.unclear:
-            message = f"got {shown(run_id)}, which is not the name of one case"
-            names = listed(self.unclear[run_id], 5)
-            raise DamagedError(message, f"name the case that is meant: {names}", ("run_id",))
+            raise DamagedError(
+                f"got {shown(run_id)}, which is not the name of one case",
+                f"name the case that is meant: {listed(self.unclear[run_id], 5)}",
+                ("run_id",),
+            )
         if run_id not in self._epochs:
             run_id = self._as_written.get(same_lines(run_id).strip(), run_id)
         if run_id not in self._epochs and run_id in self.aliases:
@@ -459,9 +464,10 @@ class Joiner:
         if row.epoch in epochs:
             return run_id, row.epoch
         got = "is missing" if row.epoch is None else f"got {row.epoch}"
-        names = listed(map(str, sorted(epochs)), 8)
         raise DamagedError(
-            f"{got}; the epochs of the case {shown(row.run_id)} are {names}", path=("epoch",)
+            f"{got}; the epochs of the case {shown(row.run_id)} are "
+            f"{listed(map(str, sorted(epochs)), 8)}",
+            path=("epoch",),
         )
 
     def _value(self, row: LabelRow, rubric_id: str, mapping: Fields) -> int | None:
@@ -481,8 +487,8 @@ class Joiner:
             if as_word(raw) in NO_SUCH_WORDS:
                 hint = (
                     "say when it is right, by `not_applicable: TEXT` in the rubric; or that it is "
+                    f"no label, by `{NO_SUCH}: null` among the values of map"
                 )
-                hint += f"no label, by `{NO_SUCH}: null` among the values of map"
             elif re.fullmatch(_WORD, word) and not mapping and not self.ordinal:
                 meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
                 hint = f"say what its words mean: map: {meaning}"
@@ -640,14 +646,13 @@ class LabelTable:
         """What the file says now; raises `InputError` for a file that is of something else."""
         if not exists(self.path):
             return []
-        file, hint = str(self.path), "name another file: --out CSV"
         label_file = read_rows(self.path)
         if label_file.unused:
             raise InputError(
                 f"has columns that are not of labels: {listed(label_file.unused)}",
-                file,
+                str(self.path),
                 1,
-                hint=hint,
+                hint="name another file: --out CSV",
             )
         return label_file.rows
 
@@ -662,8 +667,9 @@ class LabelTable:
             # A word that is no label is kept as it is, and stands for one who cannot tell.
             with contextlib.suppress(NoLabelError):
                 label = label_value(row.label, case.scale)
-            digest = case_digest(case)
-            labels.append(PersonLabel(digest, row.annotator, label, blind=True, note=row.note))
+            labels.append(
+                PersonLabel(case_digest(case), row.annotator, label, blind=True, note=row.note)
+            )
         return labels
 
     def disputes(self, file: str) -> tuple[Disputes, Sequence[str]]:
@@ -717,26 +723,27 @@ class LabelTable:
                     if is_own and row.is_settled == self._settles:
                         split = row.split
                         continue
-                known = row.weight
-                if of_row is not None:
-                    # A table that has grown since has others.
-                    known = self._weights.get(of_row.spec.label_key, known)
-                # Beside rows of another rubric nobody would know which one is meant.
-                rows.append(replace(row, rubric_id=self._about(row)[0], weight=known))
+                about = self._about(row)
+                # Beside rows of a second rubric, one that names no question would be of neither.
+                rubric = row.rubric_id if row.rubric_digest else about[0]
+                # A table that has grown since has others.
+                known = self._weights.get(about, row.weight)
+                rows.append(replace(row, rubric_id=rubric, weight=known))
             if not label.withdrawn:
-                own_row = LabelRow(
-                    case.spec.run_id,
-                    case.spec.rubric_id,
-                    case.spec.epoch,
-                    label.reviewer,
-                    label_word(case, label.label),
-                    label.note,
-                    split,
-                    case.run.metadata["digest"],
-                    case.rubric.digest,
-                    weight,
+                rows.append(
+                    LabelRow(
+                        case.spec.run_id,
+                        case.spec.rubric_id,
+                        case.spec.epoch,
+                        label.reviewer,
+                        label_word(case, label.label),
+                        label.note,
+                        split,
+                        case.run.metadata["digest"],
+                        case.rubric.digest,
+                        weight,
+                    )
                 )
-                rows.append(own_row)
             if rows:
                 header = ["case_id", *_COLUMNS[1:]]
                 if not any(row.weight for row in rows):

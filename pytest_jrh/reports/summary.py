@@ -444,9 +444,14 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         if session.decision and session.decision.comparison:
             newly_wrong = {*worst.ids} & {*session.decision.regressions}
             text += f" ({len(newly_wrong):,} newly wrong)"
-        names = session.grounds_of(session.suites[0]).votes.person.names
+        votes = session.grounds_of(session.suites[0]).votes
+        names = votes.person.names
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
-        return Line("next", f"{text}; if a label{whose} is wrong, correct it in that row")
+        text += f"; if a label{whose} is wrong, correct it in that row"
+        if votes.disputed:
+            text += "; --settled COL, or of a label file label TABLE --disagreements FILE, settles "
+            text += "disputes"
+        return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)

@@ -212,6 +212,8 @@ def refuse_missing(
         if column not in {*made, *columns} and role != "baseline":
             message = f"has no column {shown(column)}; its columns are {listed(columns)}"
             hint = nearest_hint(column, columns)
+            if column in tables[0].columns:
+                hint = f"beside --labels, --{role} names a column of that file: leave one out"
             raise InputError(message, its_tables[0].file, key=f"--{role}", hint=hint)
 
 
@@ -236,8 +238,9 @@ def choose_columns(
         # A cluster may be what names the cases.
         exclusive = [role for role in roles if role not in ("cluster", "baseline", "order")]
         if len(exclusive) > 1 and column:
-            message = f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
-            raise table.error(message)
+            raise table.error(
+                f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
+            )
     options = dict(assigned)
     several = grouped(assigned)
     labels, verdicts, by = (several.pop(role, []) for role in ("label", "verdict", "by"))
@@ -280,18 +283,19 @@ def choose_columns(
         needed = ("label",)
     answers = {"label": labels, "verdict": verdicts}
     missing = [role for role in answers if role in needed and not any(answers[role])]
-    if missing and table.results:
-        raise table.results.without_labels()
     if missing:
+        if table.results:
+            raise table.results.without_labels()
         kinds = " and none of ".join(f"{role}s" for role in missing)
         message = f"no column of {kinds}; its columns are {listed(table.names)}"
         hint = f"say it: {' '.join(_ways_to_name(table, missing, taken()))}"
         if "label" in missing:
-            hint += " (--label once for each person), or let people label the cases: "
-            hint += f"python -m pytest_jrh label {shlex.quote(table.file)}"
             long = judged_texts(table, taken())
             case = chosen["case"] or _telling_apart(table, table.names, long, telling)
-            hint += f" --case {quoted(case or 'COL')}"
+            hint += (
+                " (--label once for each person), or let people label the cases: python -m "
+                f"pytest_jrh label {shlex.quote(table.file)} --case {quoted(case or 'COL')}"
+            )
             # Those with usual names, and pairs of answers, the command finds by itself.
             if not columns_named(table, TEXTS):
                 hint += "".join(f" --text {quoted(text)}" for text in long or ["COL"])
@@ -300,14 +304,17 @@ def choose_columns(
         raise table.error(message, hint)
     if "label" in needed and "label" not in options and table.results is None:
         found = [] if "verdict" in options else verdicts
-        guessed = _guessed_label(table, labels[0], chosen["annotator"], found, needed)
-        chosen["guessed_label"] = guessed
+        chosen["guessed_label"] = _guessed_label(
+            table, labels[0], chosen["annotator"], found, needed
+        )
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
     if not chosen["case"] and (not is_alone or chosen["repeat"] or chosen.get("judge")):
-        hint = "name the column of their ids: --case COL"
-        raise table.error("no column names the cases, so that rows cannot be put together", hint)
+        raise table.error(
+            "no column names the cases, so that rows cannot be put together",
+            "name the column of their ids: --case COL",
+        )
     texts = {column: table.texts(column) for column in {"", *taken()}}
     return Columns(
         texts,
@@ -356,8 +363,10 @@ def _guessed_label(
         columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
         message = f"beside {listed(columns)}, {label} may be the judge's own"
     if message:
-        hint = f"name the column that people wrote: --label {quoted(label)}, if it is this one"
-        raise table.error(message, hint)
+        raise table.error(
+            message,
+            f"name the column that people wrote: --label {quoted(label)}, if it is this one",
+        )
     return "" if annotator else label
 
 
@@ -548,10 +557,12 @@ def _of_these_texts(labels: Table, table: Table, case: str) -> Table:
                 digests[names] = grouped(texts)
         are_kept.append(digest in digests[names].get(case_id, (digest,)))
     if not any(are_kept):
-        message = f"no label is for the text that its case now has in {table.file}"
-        files = f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}"
-        hint = f"label them again: python -m pytest_jrh label {files}"
-        raise InputError(message, labels.file, hint=hint)
+        raise InputError(
+            f"no label is for the text that its case now has in {table.file}",
+            labels.file,
+            hint="label them again: python -m pytest_jrh label "
+            f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}",
+        )
     return _kept_rows(labels, are_kept, "for a text that has changed since: not used")
 
 
@@ -567,15 +578,19 @@ def _of_one_question(labels: Table, table: Table) -> Table:
         wordings = {*of_rubric} - {""}
         of_table = wordings & in_table if len(wordings) > 1 else wordings
         if wordings and len(of_table) != 1:
-            message = (
+            raise InputError(
                 f"holds labels of {len(wordings)} wordings of the rubric {shown(rubric)}, but "
-                "nothing says which of them the verdicts are about"
+                "nothing says which of them the verdicts are about",
+                labels.file,
+                hint="keep those of one rubric_digest in a file of its own, and name it: "
+                "--labels CSV",
             )
-            hint = "keep those of one rubric_digest in a file of its own, and name it: --labels CSV"
-            raise InputError(message, labels.file, hint=hint)
         kept_questions |= {(rubric, digest) for digest in ("", *of_table)}
-    are_kept = [key in kept_questions for key in questions]
-    return _kept_rows(labels, are_kept, "for another wording of the rubric: not used")
+    return _kept_rows(
+        labels,
+        [key in kept_questions for key in questions],
+        "for another wording of the rubric: not used",
+    )
 
 
 def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
@@ -583,8 +598,10 @@ def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
     left_out = [*compress(labels.texts("case_id"), map(not_, are_kept))]
     if not left_out:
         return labels
-    notice = f"{counted(len(left_out), 'label')} {why} ({listed(dict.fromkeys(left_out), 5)})."
-    return labels.kept(are_kept, notice)
+    return labels.kept(
+        are_kept,
+        f"{counted(len(left_out), 'label')} {why} ({listed(dict.fromkeys(left_out), 5)}).",
+    )
 
 
 class TextToLabel(NamedTuple):
@@ -609,8 +626,8 @@ def texts_to_label(
     text_columns = text_columns or columns_named(table, TEXTS)
     epoch = only_column(table, "epoch", text_columns)
     # No option names this column.
-    rubric_ids = columns_named(table, "rubric_id")
-    rubric = rubric_ids[0] if rubric_ids else only_column(table, "rubric", text_columns)
+    rubric = "".join(columns_named(table, "rubric_id")[:1])
+    rubric = rubric or only_column(table, "rubric", text_columns)
     case = case or case_column(table, text_columns, [epoch, rubric])
     needed = [("case", case), *(("text", name) for name in text_columns or [""])]
     needed += filter(itemgetter(1), [("by", by), ("label", label)])
@@ -625,8 +642,13 @@ def texts_to_label(
     for row, (*of_case, rubric_text, word, said) in enumerate(table.cells(*columns)):
         if said:
             continue
-        turns = texts_of_row(table, text_columns, row)
-        yield TextToLabel(CaseKey.of(*of_case), turns, digests[row], rubric_text, word)
+        yield TextToLabel(
+            CaseKey.of(*of_case),
+            texts_of_row(table, text_columns, row),
+            digests[row],
+            rubric_text,
+            word,
+        )
 
 
 def texts_of_row(table: Table, columns: Iterable[str], row: int) -> Sequence[Message]:
@@ -668,8 +690,12 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
     for column in columns.by:
         _refuse_answers(column, "--by", is_answer=column in answers)
     if columns.case and rows_apart(table, *case) < rows_apart(table, *case, *columns.by):
-        message = f"rows of one case have different values of {listed(columns.by)}"
-        raise InputError(message, table.file, key="--by", hint=_ABOUT)
+        raise InputError(
+            f"rows of one case have different values of {listed(columns.by)}",
+            table.file,
+            key="--by",
+            hint=_ABOUT,
+        )
     if not columns.by:
         return [()] * len(table.lines)
     known: dict[tuple[str, ...], Slices] = {}
@@ -683,5 +709,8 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
 
 def _refuse_answers(name: str, key: str, *, is_answer: bool) -> None:
     if is_answer or words_of(name) & _OF_ANSWERS:
-        message = f"got {shown(name)}, which is what people or judges say of a case"
-        raise InputError(message, key=key, hint=_ABOUT)
+        raise InputError(
+            f"got {shown(name)}, which is what people or judges say of a case",
+            key=key,
+            hint=_ABOUT,
+        )

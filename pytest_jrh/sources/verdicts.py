@@ -52,7 +52,7 @@ _MOST_CLASSES = 20
 _FEWEST_CLASSES = 2
 _LONGEST_NAME = 60
 _NUMBER = r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?"
-_SHARE = r"(?a)[01](\.0*)?|0?\.\d+|\d(\.\d+)?[eE]-\d{1,3}"
+_SHARE = r"(?a)[01]([.,]0*)?|0?[.,]\d+|\d([.,]\d+)?[eE]-\d{1,3}"
 _CONFIDENCES = words_of("confidence confident certainty conf")
 _LONGEST_WORD = 80
 # What a word that is mapped to says of all: there are two answers.
@@ -95,8 +95,7 @@ def table_scale(
     elif scale is None and {*map(as_word, mapping.values())} & _OF_TWO:
         scale = BINARY
     elif scale is None:
-        [(widest, _)] = sizes.most_common(1)
-        scale = _found(labels, verdicts, widest)
+        scale = _found(labels, verdicts, max(sizes, key=sizes.__getitem__))
     has_no_such = {*labels, *verdicts} & ({*NO_SUCH_WORDS} - named.keys())
     return with_not_applicable(scale, "") if has_no_such or NO_SUCH in named else scale
 
@@ -136,8 +135,8 @@ def _found(labels: Mapping[str, str], verdicts: Mapping[str, str], widest: str) 
     if len(known) + len(others) > _MOST_CLASSES:
         message = (
             f"labels and verdicts are {len(words):,} different words, most of them in {widest}, "
+            f"such as {shown(words[max(others)])}; classes are at most {_MOST_CLASSES}"
         )
-        message += f"such as {shown(words[max(others)])}; classes are at most {_MOST_CLASSES}"
         hint = "name the columns of answers: --label COL, --verdict COL; or join words: "
         raise InputError(message, key="--classes", hint=f"{hint}--map WORD=CLASS")
     of_labels, of_verdicts = others - verdicts.keys(), others - labels.keys()
@@ -223,7 +222,8 @@ class Values:
         if word not in self.mapping and self.scale.is_verdict:
             bare = BARE.get(word)
             if self.threshold is not None and is_verdict and re.fullmatch(_SHARE, text):
-                number = float(text)
+                # German Excel writes 0,71.
+                number = float(text.replace(",", "."))
                 bare = int(number >= self.threshold)
         if bare is None:
             score = label_value(value, self.scale)
@@ -259,14 +259,15 @@ class Values:
         if word.casefold() in _NO_VALUES:
             return missing
         if is_verdict and self.threshold is not None and re.fullmatch(_NUMBER, word):
-            return "--threshold reads a number from 0 to 1, with a decimal point"
+            return "--threshold reads a number from 0 to 1, such as 0.71 or 0,71"
         if part := part_of(text):
             return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
-            seen = f"its numbers go from {min(numbers)} to {max(numbers)}"
-            text = f"say on what scale: --scale LOW-HIGH; {seen}"
-            return f"{text}; where they have no order, name all: --classes A,B,..."
+            return (
+                f"say on what scale: --scale LOW-HIGH; its numbers go from {min(numbers)} to "
+                f"{max(numbers)}; where they have no order, name all: --classes A,B,..."
+            )
         if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
             return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
         if re.fullmatch(_NUMBER, word):
@@ -278,15 +279,20 @@ class Values:
         if not self.scale.is_verdict:
             return f"say which class it is: {way}=CLASS; {missing}"
         ways = [f"{way}={meaning}" for meaning in self.scale.words.values()]
-        hint = f"say what it means: {' or '.join(ways)}; {missing}"
-        return f"{hint}; where answers are classes, name all: --classes A,B,..."
+        return (
+            f"say what it means: {' or '.join(ways)}; {missing}; where answers are classes, name "
+            "all: --classes A,B,..."
+        )
 
     def refuse_unclear(self, table: Table) -> None:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
         if self.threshold is not None and not self.of_numbers:
-            hint = "name a column of such numbers: --verdict COL; or leave it out"
-            message = "no verdict is a number from 0 to 1"
-            raise InputError(message, table.file, key="--threshold", hint=hint)
+            raise InputError(
+                "no verdict is a number from 0 to 1",
+                table.file,
+                key="--threshold",
+                hint="name a column of such numbers: --verdict COL; or leave it out",
+            )
         for column in self.of_numbers.keys() - self.one.keys():
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 message = f"{column} may say how sure the judge is of its verdict, whichever it is"
@@ -428,9 +434,15 @@ def cases_of(
                 votes = {**case.votes, person: label.score}
                 case.votes = alike.setdefault((*votes.items(),), votes)
             elif label is not None and case.votes[person] != label.score:
-                message = f"the label of the case {shown(key.case)} is different above"
-                hint = "give a case one label of each person, whom a column annotator names"
-                problems.append(Problem(message, table.file, line, name, hint))
+                problems.append(
+                    Problem(
+                        f"the label of the case {shown(key.case)} is different above",
+                        table.file,
+                        line,
+                        name,
+                        "give a case one label of each person, whom a column annotator names",
+                    )
+                )
         of_row = texts[columns.judge][row]
         for name, of_column in verdicts.items():
             verdict = of_column[row]
@@ -453,8 +465,10 @@ def cases_of(
     for key, case in cases.items():
         named = case.votes.keys() - {"", _SETTLED}
         if "" in case.votes and named:
-            message = f"the case {shown(key.case)} has a label without a name as well as one by "
-            message += listed(sorted(named))
+            message = (
+                f"the case {shown(key.case)} has a label without a name as well as one by "
+                f"{listed(sorted(named))}"
+            )
             line, hint = table.lines[case.row], "say in this column who gave it"
             unnamed.append(Problem(message, table.file, line, columns.annotator, hint))
     table.refuse(unnamed or problems)
@@ -473,10 +487,13 @@ def cases_of(
 
 
 def _keys(table: Table, columns: Columns) -> Iterator[CaseKey]:
-    """The case of each row. A row that names no rubric is of the one that all others name."""
+    """The case of each row. A row that names no rubric is of the one that all others name, if it
+    does not say by a digest what was asked.
+    """
     texts = columns.texts
     rubrics = texts[columns.rubric]
-    named = {*rubrics} - {""}
+    rows = table.cells(columns.rubric, "rubric_digest")
+    named = {rubric for rubric, digest in rows if rubric or digest}
     if len(named) == 1:
         rubrics = [*named] * len(rubrics)
     for row, name in enumerate(texts[columns.case]):
@@ -536,13 +553,11 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
         return ""
     labels.columns = columns._replace(weight="weight")
     problems = []
-    sizes: dict[str, float] = {}
     weights = zip(of_file.lines, of_file.texts("weight"), _keys(of_file, columns), strict=True)
     for line, text, key in weights:
         case = labels.cases[key]
-        number, _, stratum = text.partition(" of ")
         try:
-            weight = float(number or 0)
+            weight = float(text.partition(" of ")[0] or 0)
         except ValueError:
             weight = 0
         message = ""
@@ -552,21 +567,22 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
         elif case.stratum and case.stratum != text:
             message = f", and the same case has {case.stratum} above"
         if message:
-            message = f"got {shown(text)}{message}"
-            problems.append(Problem(message, of_file.file, line, "weight"))
+            problems.append(Problem(f"got {shown(text)}{message}", of_file.file, line, "weight"))
         else:
             case.stratum, case.weight = text, weight
-            if stratum:
-                sizes[text] = weight
     of_file.refuse(problems)
     labelled = [case for case in labels.cases.values() if case.label is not None]
     numbers = Counter(case.stratum for case in labelled)
     for case in labelled:
-        if case.stratum in sizes:
-            case.weight = sizes[case.stratum] / numbers[case.stratum]
+        if " of " in case.stratum:
+            case.weight /= numbers[case.stratum]
     number, total = counted(len(labelled), "label"), round(sum(case.weight for case in labelled))
     if total > cases:
         message = f"{number} stand for {total:,} cases, and {table.table.file} has {cases:,}"
-        hint = "draw the labels from this table, into a file of their own"
-        raise InputError(message, of_file.file, key="weight", hint=hint)
+        raise InputError(
+            message,
+            of_file.file,
+            key="weight",
+            hint="draw the labels from this table, into a file of their own",
+        )
     return f"weighted: {number} stand for {total:,} of {counted(cases, 'case')}"

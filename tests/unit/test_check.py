@@ -185,6 +185,32 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None
     assert corrected["interval"]["lower"] < corrected["value"] < 0.35
 
 
+@pytest.mark.parametrize(
+    ("rows", "unlabelled", "bare"),
+    [
+        ("d,,,1 e,,,0 f,,, g,1,0,1", "2 cases", "1 case"),
+        ("d,,,1 e,,, f,,, g,1,0,", "1 case", "2 cases"),
+        ("d,,,1 e,,,0 g,1,0,1 h,0,1,0", "2 cases", ""),
+    ],
+)
+def test_each_case_without_a_label_is_counted_once(
+    run: Run, rows: str, unlabelled: str, bare: str
+) -> None:
+    table = "\n".join(["case,ann,bo,verdict", "a,1,1,1", "b,0,0,0", *rows.split()])
+    _, text = run(written(table), "--label=ann", "--label=bo")
+    lines = re.findall("(.+) (?:without a label: in no|with neither label)", text)
+    assert lines == [unlabelled, *filter(None, [bare])]
+    assert "disputed, so without a label" in text
+
+
+def test_what_settles_disputes_is_said(run: Run) -> None:
+    table = written("case,ann,bo,verdict\na,1,1,0\nb,0,1,0\n")
+    settles = "--settled COL, or of a label file label TABLE --disagreements FILE, settles disputes"
+    people = ("--label=ann", "--label=bo")
+    assert settles in " ".join(run(table, *people)[1].split())
+    assert settles not in " ".join(run(table, "--label=ann")[1].split())
+
+
 def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     path = written("case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\nd,r,1\n")
     votes = "a,1,ann\na,1,ben\na,0,cy\nb,1,ann\nb,0,ben\nc,0,ann\nc,0,ann\n"
@@ -494,7 +520,9 @@ def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
         lines = [f"{row}\n" for row in rows[:empty]] + whole[empty:]
         code, printed = run(written(head + "".join(lines)), "--baseline=earlier", *how)
         assert (code, failing in printed) == (int(empty > 2), True), printed
-        assert "2 cases with neither label nor verdict: ignored" in " ".join(printed.split())
+        # On the other scales the second one is disputed.
+        bare = "2 cases" if "scale" in option else "1 case"
+        assert f"{bare} with neither label nor verdict: ignored" in " ".join(printed.split())
     new, old = written(head + "".join(whole[3:])), written(head + "".join(whole), "old.csv")
     code, printed = run(new, f"--baseline={old}", *how)
     assert (code, "FAIL  1 case has no verdict" in printed) == (1, True), printed
@@ -605,9 +633,13 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "say it: --label ann --label bo --verdict 'gpt j"),
     (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if --map"),
     (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
-    (HEAD + "a,1,1\n", "--baseline=verdit", "is neither a column nor a"),
+    (HEAD + "a,1,1\n", "--baseline=verdit", "nor a file\n    verdict is the nearest"),
+    (HEAD + "a,1,1\n", "--baseline=tabel.csv", "nor a file\n    table.csv is the nearest"),
+    (NAMES + "a,x,1,1\n", "--judge=annotator --baseline=y/x", "nor a file\n"),
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
+    (HEAD + 'a,1,"1,5"\n', "--threshold=0.5", "a number from 0 to 1, such as 0.71 or 0,71"),
+    (HEAD + 'a,1,"0,5"\n', "", "a number from 0 to 1 needs --threshold"),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
     (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=violated"),
     (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave it out"),
@@ -711,13 +743,22 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
         ("id,verdict\na,0\n", "id,target\na,0\na,1\n", "labels.csv:3: target: the label of"),
         ("id,verdict\na,0\n", "id,target\nb,0\n", "has no label of a case"),
         ("id,verdict\n1,0\n", "id,target\n1.0,0\n", 'written "1" as "1.0": keep ids as text'),
+        (
+            "id,gut,verdict\na,0,0\n",
+            "id,target\na,0\n --label=gut",
+            "beside --labels, --label names a",
+        ),
+        ("id,who,verdict\na,x,0\n", "id,target\na,0\n --annotator=who", "of that file: leave one"),
+        ("id,verdict\na,0\n", "id,target\na,0\n --label=targ", "target is the nearest"),
         ("name,verdict\na,0\n", "id,target\na,0\n", "name the column of their ids: --case COL"),
         ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "with its rubric"),
         ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),
     ],
 )
 def test_labels_that_do_not_fit_are_said(run: Run, table: str, labels: str, expected: str) -> None:
-    code, text = run(written(table), f"--labels={written(labels, 'labels.csv')}")
+    labels, *options = labels.split(" --")
+    options = [f"--{option}" for option in options]
+    code, text = run(written(table), f"--labels={written(labels, 'labels.csv')}", *options)
     assert code == 4
     assert expected in text
 

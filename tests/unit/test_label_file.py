@@ -204,7 +204,9 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: Capsys) -> None:
     label_here(write("t.csv", f"id,text\na,{'So. ' * 40_000}\nb,\nc,d\n"), *POLITE)
     said = capsys.readouterr().out
     assert "t.csv: 2 of 2 cases to label; left out, without a text: 1\n" in said
-    assert said.endswith("2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv\n")
+    assert said.endswith(
+        "2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv --verdict COL\n"
+    )
     label_here(write("t.jsonl", RUN), *POLITE)
     command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
     said = capsys.readouterr().out
@@ -274,7 +276,7 @@ def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(capsys: 
 def test_a_column_that_was_drawn_by_is_named_for_check(capsys: Capsys) -> None:
     rows = [f"c{at},So {at}.,{('pass', 'fail')[at % 2]},k{at % 2}" for at in range(8)]
     name = write("t.csv", "\n".join(["id,text,judge_polite,kind", *rows]))
-    for by, more in (("judge_polite", " --verdict judge_polite"), ("kind", "")):
+    for by, more in (("judge_polite", " --verdict judge_polite"), ("kind", " --verdict COL")):
         label_here(name, *POLITE, "--sample=4", f"--by={by}", f"--out={by}.csv")
         command = capsys.readouterr().out.splitlines()[-1].partition(" pytest_jrh ")[2]
         assert command == f"check t.csv --labels {by}.csv{more}"
@@ -290,7 +292,7 @@ def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys
     for person in ("ann", "ben"):
         label_here(name, *POLITE, *by, "--out=by.csv", name=person)
     assert main(["label", name, *POLITE, "--sample=8", "--out=by.csv"]) == 4
-    assert "is drawn by --by, so it has a weight, and new ones have none" in capsys.readouterr().err
+    assert "a label here has a weight, and new ones have none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
@@ -365,6 +367,8 @@ def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> 
     said = capsys.readouterr().out
     assert "people disagree, with another text or rubric than in cases.csv (c3)" in said
     assert "3 of 3 cases to label" in said
+    # The table's verdicts are known by their name.
+    assert said.endswith("for: python -m pytest_jrh check cases.csv --labels labels.csv\n")
     settled = [row for row in kept() if row["split"] == "settled"]
     assert [row["case_id"] for row in settled] == [case.spec.run_id for case in cases]
     assert {row["annotator"] for row in settled} == {"ann"}
@@ -418,6 +422,9 @@ def test_labels_of_ones_own_without_a_rubric_are_of_the_one_that_the_command_wri
     assert labels_of("cases.csv") == [1, 0, 1, None]
     write("named.csv", "id,rubric,verdict\nc0,r,1\nc1,r,1\nc2,,0\n")
     assert labels_of("named.csv") == [1, 0, 1]
+    # Where a digest says what was asked, it is another question.
+    write("labels.csv", "case_id,rubric_id,label,rubric_digest\nc0,,1,x\nc1,r,0,y\n")
+    assert labels_of("cases.csv") == [1, None, None, None]
     # A weight is of the same case; a row without an id is of none.
     write("labels.csv", "case_id,rubric_id,label,weight\nc0,,1,1\nc1,r,0,2\n,r,1,1\n")
     assert labels_of("cases.csv") == [1, 0, None, None]

@@ -174,6 +174,23 @@ def test_verdicts_are_those_of_the_threshold() -> None:
     assert of_judge(turned) == of_judge(checked)
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [["0,71", "0,2", "1,00", "0"], ["0,710", ",2", "1", "0,0"], ["0.71", "0,2", "1,0", "0."]],
+)
+def test_a_decimal_comma_is_a_point(cells: list[str]) -> None:
+    how: dict[str, Any] = {"one": "violated", "threshold": 0.7}
+    checked = check_table(rows_of(cells, [1, 0, 1, 0]), **how)
+    plain = check_table(rows_of([0.71, 0.2, 1, 0], [1, 0, 1, 0]), **how)
+    assert [result.extra.probabilities for result in checked.results] == [
+        (0.71,),
+        (0.2,),
+        (1,),
+        (0,),
+    ]
+    assert of_judge(checked) == of_judge(plain)
+
+
 def test_a_baseline_decides_by_thresholded_verdicts() -> None:
     rows = rows_of([0.4 + number % 2 / 100 for number in range(60)], [1] * 30 + [0] * 30)
     rows = [{**row, "old": 0.9 if row["human"] else 0.1} for row in rows]
