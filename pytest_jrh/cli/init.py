@@ -206,7 +206,6 @@ def look_at(
 
 
 _PLAIN = r"(?=.{1,64}\Z)[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?"
-_MOST_COPIES = 6
 _ATTRIBUTES = (
     "# Pull requests on GitHub show recordings folded; `git diff` shows them as they are.\n"
     "*.yaml linguist-generated\n"
@@ -270,7 +269,21 @@ def start_suite(options: Namespace) -> int:
         mode, options.answer_scale = "classes", paired()
 
     # What is filled into the texts of the files, and which other files are copied.
-    values = _values(options, log_place, of_runs, mode)
+    values: Json = {
+        **vars(options),
+        **of_runs,
+        **json.loads(_filled(f"words.{mode}.json", of_runs)),
+        "mode": mode,
+        "config": f"{_CONFIGS}/{name}.yml",
+        "log": log_place.path,
+        "rubrics": f"inputs/data/{name}/rubrics.yml",
+        "judge": f"inputs/prompts/{name}/judge.md",
+        "api_base": os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE", ""),
+        "has_key": "OPENAI_API_KEY" in os.environ,
+        "committed": log_place.committed,
+        "variables": JUDGE.variables,
+        "template": f"{of_runs['template']}.{mode}",
+    }
     sources = dict(log_place.copies)
     if options.judge:
         values |= judge_values(options.judge)
@@ -331,7 +344,7 @@ def start_suite(options: Namespace) -> int:
         parts=_PARTS,
         kept_files=kept_files,
         label_count=len(labels),
-        copies=listed(copies, _MOST_COPIES),
+        copies=listed(copies, 6),
         gate=gate,
     )
     sys.stdout.write(visible(next_steps))
@@ -407,25 +420,6 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
             "`.`, at most 64"
         )
     ]
-
-
-def _values(options: Namespace, log: LogPlace, of_runs: Json, mode: Mode) -> Json:
-    name = options.name
-    return {
-        **vars(options),
-        **of_runs,
-        **json.loads(_filled(f"words.{mode}.json", of_runs)),
-        "mode": mode,
-        "config": f"{_CONFIGS}/{name}.yml",
-        "log": log.path,
-        "rubrics": f"inputs/data/{name}/rubrics.yml",
-        "judge": f"inputs/prompts/{name}/judge.md",
-        "api_base": os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE", ""),
-        "has_key": "OPENAI_API_KEY" in os.environ,
-        "committed": log.committed,
-        "variables": JUDGE.variables,
-        "template": f"{of_runs['template']}.{mode}",
-    }
 
 
 def _filled(file: str, values: Json, **more: object) -> str:
@@ -654,8 +648,9 @@ def _verdict_values(
     offered = [] if pattern or scale.is_ordered else _offered(text, scores)
     asked = f"{pattern} {text}" if pattern else text.strip().rpartition("\n\n")[2]
     said = {*re.findall(r"\w+", asked.casefold())}
-    asked_for = scores if pattern else options.map
-    offered = offered or [word for word in asked_for if said >= {*word.split()}]
+    offered = offered or [
+        word for word in (scores if pattern else options.map) if said >= {*word.split()}
+    ]
     strangers = [word for word in offered if as_word(word) not in {**scores, **options.map}]
     scores = {word: scores[word] for word in map(as_word, offered) if word in scores}
     form = "Verdict: (WORD|WORD)"
