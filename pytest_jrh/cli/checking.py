@@ -257,17 +257,25 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         labelled = cases_of(labels, label_columns, values)
         if stand_for := weigh(labelled, checked):
             if baseline or earlier is not None:
-                hint = "label a sample that is drawn at random: --sample N without --by"
-                raise InputError(_WEIGHTED, labels.file, key="--baseline", hint=hint)
+                raise InputError(
+                    _WEIGHTED,
+                    labels.file,
+                    key="--baseline",
+                    hint="label a sample that is drawn at random: --sample N without --by",
+                )
             checked.notices.append(stand_for)
         add_labels(checked, labelled)
     if earlier is not None:
         before = cases_of(earlier, earlier_columns, values)
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (columns.baseline, *checked.judges):
-        message = f"{shown(baseline)} is neither a column nor a file"
         names = [*table.names, *checked.judges, *map(str, Path(baseline).parent.glob("*"))]
-        raise InputError(message, table.file, key="--baseline", hint=nearest_hint(baseline, names))
+        raise InputError(
+            f"{shown(baseline)} is neither a column nor a file",
+            table.file,
+            key="--baseline",
+            hint=nearest_hint(baseline, names),
+        )
     values.refuse_unclear(table)
     results = TableResults(checked, before or checked, baseline, how)
     return CheckedTable(checked, _session(results), results.judges, labelled, before)

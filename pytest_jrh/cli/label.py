@@ -55,8 +55,11 @@ def label_file(options: Namespace) -> int:
     verdicts: Sequence[str] = ()
     is_drawn = options.sample and not options.disagreements
     if options.by and (table is None or not is_drawn):
-        hint = "draw 60 of a table: --sample 60 --by COL"
-        raise InputError("works with --sample of a table", key="--by", hint=hint)
+        raise InputError(
+            "works with --sample of a table",
+            key="--by",
+            hint="draw 60 of a table: --sample 60 --by COL",
+        )
     pair: Sequence[str] = ()
     if table is None:
         texts, notices = texts_of_runs(path)

@@ -633,10 +633,14 @@ def texts_to_label(
     needed += filter(itemgetter(1), [("by", by), ("label", label)])
     for role, name in needed:
         if name not in table.columns:
-            message = f"no column {name or 'is known'}; its columns are {listed(table.names)}"
             found = judged_texts(table, [case]) if role == "text" else []
             ways = " ".join(f"--{role} {quoted(column)}" for column in found or ["COL"])
-            raise InputError(message, table.file, key=f"--{role}", hint=f"name it: {ways}")
+            raise InputError(
+                f"no column {name or 'is known'}; its columns are {listed(table.names)}",
+                table.file,
+                key=f"--{role}",
+                hint=f"name it: {ways}",
+            )
     digests = text_digests(table, text_columns)
     columns = (case, rubric, epoch, "rubric_text", by, label)
     for row, (*of_case, rubric_text, word, said) in enumerate(table.cells(*columns)):

@@ -333,7 +333,9 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
         columns[pattern] = [*chain.from_iterable(zip(*cells_of, strict=True))]
     notices = []
     if lonely:
-        text = "Not used, as their rubric has no column of labels, or none of verdicts"
-        notices.append(f"{text}: {listed(lonely)}.")
+        notices.append(
+            "Not used, as their rubric has no column of labels, or none of verdicts: "
+            f"{listed(lonely)}."
+        )
     long = replace(table, lines=lines, columns=columns, made={*table.made, PLACE, *patterns})
     return long.kept(map(any, long.cells(*patterns)), *notices)

@@ -108,8 +108,11 @@ def _named(named: Mapping[str, str]) -> Scale:
                 f"got {shown(name)}, which means that there is no answer", key="--classes"
             )
         if not _is_name(name):
-            message = f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters"
-            raise InputError(f"{message}, none of them {BETWEEN}", key="--classes")
+            raise InputError(
+                f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters, none of them "
+                f"{BETWEEN}",
+                key="--classes",
+            )
     names = [name for word, name in named.items() if word != NO_SUCH]
     if len(named) < _FEWEST_CLASSES or len(names) > _MOST_CLASSES:
         message = f"got {len(names):,}; must be {_FEWEST_CLASSES} to {_MOST_CLASSES} classes"
@@ -295,11 +298,14 @@ class Values:
             )
         for column in self.of_numbers.keys() - self.one.keys():
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
-                message = f"{column} may say how sure the judge is of its verdict, whichever it is"
-                hint = "--threshold takes the probability of a violation: give it such a column"
                 meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
-                hint += f"; if this is one, say --one {meaning}"
-                raise InputError(message, table.file, key="--threshold", hint=hint)
+                raise InputError(
+                    f"{column} may say how sure the judge is of its verdict, whichever it is",
+                    table.file,
+                    key="--threshold",
+                    hint="--threshold takes the probability of a violation: give it such a column; "
+                    f"if this is one, say --one {meaning}",
+                )
         unclear = [column for column, meaning in self.bare_ones.items() if not meaning]
         if unclear:
             values = "numbers from 0 to 1"
@@ -455,8 +461,15 @@ def cases_of(
                 if is_one_more_vote and verdict in (None, first[key]):
                     # The verdict stands beside the label of each person.
                     continue
-                message = f"the case {shown(key.case)} is in {table.place(case.row)} too"
-                problems.append(Problem(message, table.file, line, columns.case, _TELL_APART))
+                problems.append(
+                    Problem(
+                        f"the case {shown(key.case)} is in {table.place(case.row)} too",
+                        table.file,
+                        line,
+                        columns.case,
+                        _TELL_APART,
+                    )
+                )
             first.setdefault(case.key, verdict)
             given = case.given.setdefault(judge, [])
             if verdict is not None:
@@ -536,8 +549,11 @@ def refuse_strangers(table: VerdictTable, strangers: VerdictTable, noun: str) ->
     for stranger in islice(strangers.cases, 1):
         meant = spreadsheet_hint(stranger.case, (key.case for key in table.cases))
         hint += f"; {meant or 'name the columns that both have: --case COL, --rubric COL'}"
-    message = f"has no {noun} (with its rubric and epoch) of {table.table.file}"
-    raise InputError(message, strangers.table.file, hint=hint)
+    raise InputError(
+        f"has no {noun} (with its rubric and epoch) of {table.table.file}",
+        strangers.table.file,
+        hint=hint,
+    )
 
 
 def weigh(labels: VerdictTable, table: VerdictTable) -> str:
