@@ -16,7 +16,10 @@ SIZES = (300, CASES, 10_000, 50_000)
 
 
 def demo() -> list[Line]:
-    """The demo's suite frozen, beside as many trivial tests."""
+    """The demo's suite frozen, beside as many trivial tests. Two thirds are start-up: numpy,
+    pydantic and its schemas of configs and records, jinja2, and the modules of a suite. The limit
+    was set before classes, pairs and people had their figures.
+    """
     root = Path(__file__).resolve().parents[1]
     folder = CACHE / "demo"
     shutil.rmtree(folder, ignore_errors=True)
@@ -31,7 +34,8 @@ def demo() -> list[Line]:
 
 def replay() -> list[Line]:
     """Recorded cases, unfrozen and frozen, beside a plain test over the same JSONL and trivial
-    tests.
+    tests. The suite has RAND's form, so that a seventh goes into RAND's tables and debug bundles;
+    transcripts that are rendered take a tenth, and nothing else as much.
     """
     files = recorded(CASES)
     over_jsonl = plain(CACHE, str(plain_test_over(files.folder / CASES_FILE, CACHE)))
