@@ -29,9 +29,7 @@ def key_of(person: str, number: int) -> str:
     return "abt"[number % 3]
 
 
-def test_thirty_pairs_by_keyboard_by_two_people(
-    pages: LabelPages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thirty_pairs_by_two_people(pages: LabelPages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(pages.folder)
     with Path("pairs.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

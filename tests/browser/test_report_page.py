@@ -111,9 +111,7 @@ def test_the_page_opens_at_what_is_wrong(opened: Any, report: Path) -> None:
     wait_for(page, LISTED, 4)
 
 
-def test_case_shows_what_changed_and_what_everybody_says(
-    opened: Any, report: Path, results: Sequence[CaseResult]
-) -> None:
+def test_case_shows_what_changed(opened: Any, report: Path, results: Sequence[CaseResult]) -> None:
     missed = next(result for result in results if result.outcome == "disagree")
     page = opened(report, of(missed))
     assert texts(page, "#turns del") == ["45", "cannot"]
@@ -208,9 +206,7 @@ def test_a_key_lists_all_keys(opened: Any, report: Path) -> None:
     page.wait_for_selector("#list li:nth-child(2) a[aria-current]")
 
 
-def test_on_a_phone_list_and_case_are_two_views(
-    opened: Any, report: Path, results: Sequence[CaseResult]
-) -> None:
+def test_a_phone_has_two_views(opened: Any, report: Path, results: Sequence[CaseResult]) -> None:
     page = opened(report, width=390)
     assert page.is_hidden("#case")
     page.click("#list a >> nth=1")
@@ -288,9 +284,7 @@ def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
     wait_for(page, "document.querySelector('#turn-0 .text').textContent.length", len(old))
 
 
-def test_a_large_report_lists_every_case_and_says_what_was_left_out(
-    opened: Any, tmp_path: Path
-) -> None:
+def test_a_large_report_lists_every_case_and_what_was_left_out(opened: Any, tmp_path: Path) -> None:
     made = judged(coin(), runs=125, rubrics=("a", "b", "c", "d"))
     path = write(tmp_path, made, limit=1_000)
     page = opened(path, "#show=all")

@@ -131,9 +131,7 @@ def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:
     assert as_reviewed(session.board, made_case(0)).expected == 0
 
 
-def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_another_person(
-    sessions: Sessions,
-) -> None:
+def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_person(sessions: Sessions) -> None:
     session = filled(sessions)
     page = opened(sessions, session)
     page.keyboard.press("e")

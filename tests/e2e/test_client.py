@@ -298,9 +298,7 @@ def test_one_usable_answer_disarms_the_stop(make_bench: MakeBench, server: Model
     assert session.outcome_names == [*UNREAD[:2], "agree", *UNREAD]
 
 
-def test_five_permanent_errors_of_a_stage_end_it(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_five_permanent_errors_of_a_stage_end(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=7)
     server.faults.add(fault=Fault.status(503), times=None)
     assert bench.run(max_workers=1).outcome_names == ["model_error"] * 7

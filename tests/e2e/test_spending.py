@@ -342,9 +342,7 @@ def test_a_raised_number_asks_what_is_missing(make_bench: MakeBench, server: Mod
     assert b"repeat" not in first
 
 
-def test_a_verdict_that_took_a_second_request_says_so(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
+def test_a_verdict_of_a_second_request_says_so(make_bench: MakeBench, server: ModelServer) -> None:
     server.answer = Saying(7, 1)
     bench = make_bench()
     for session in (bench.run("once"), bench.replay()):

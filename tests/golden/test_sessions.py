@@ -31,9 +31,7 @@ class TextFile(SingleFileSnapshotExtension):
 # The files of the snapshots are named after the sessions alone.
 @pytest.mark.filterwarnings("ignore:.*Can not relate snapshot name")
 @pytest.mark.parametrize("session", SESSIONS, ids=[session.name for session in SESSIONS])
-def test_a_session_prints_and_writes_what_it_did(
-    session: Session, tmp_path: Path, snapshot: SnapshotAssertion
-) -> None:
+def test_what_a_session_says(session: Session, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     outcome = run(session, tmp_path)
     texts = snapshot.use_extension(TextFile)
     assert outcome.printed == texts(name=f"{session.name}.printed")

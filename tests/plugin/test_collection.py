@@ -84,9 +84,7 @@ def mixed(pytester: pytest.Pytester, recorded: Recorded) -> Recorded:
         (f"--jrh-config={SCALE} inputs", "inputs"),
     ],
 )
-def test_pytest_is_given_the_suites_that_are_wanted(
-    pytester: pytest.Pytester, mixed: Recorded, line: str, wanted: str
-) -> None:
+def test_wanted_suites(pytester: pytest.Pytester, mixed: Recorded, line: str, wanted: str) -> None:
     (pytester.path / "typed.txt").write_text(f"--jrh-config={SCALE}\ntests\n", encoding="utf-8")
     config = pytester.parseconfigure(*shlex.split(line))
     assert [each.removeprefix(f"{pytester.path}/") for each in config.args] == wanted.split()

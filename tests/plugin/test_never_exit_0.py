@@ -97,9 +97,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("stories", "code"), [(NEVER, 1), (PASS, 0)], ids=["worse", "as good"])
-def test_what_got_worse_is_never_exit_0_and_what_did_not_is_pass(
-    folder: Path, stories: Sequence[Story], code: int
-) -> None:
+def test_only_what_got_worse_fails(folder: Path, stories: Sequence[Story], code: int) -> None:
     """All judges are asked again, and each suite is decided about by itself."""
     configs = [f"--jrh-config={name_of(story)}.yml" for story in stories]
     asked = ("--jrh-record-mode=once", "--jrh-judge-record-mode=all", "--jrh-report=r.json")

@@ -546,9 +546,7 @@ OFFERS = {
 
 
 @pytest.mark.parametrize("offer", OFFERS)
-def test_each_class_has_a_word_that_the_prompt_offers(
-    project: Path, init: Init, offer: str
-) -> None:
+def test_each_class_has_a_word_of_the_prompt(project: Path, init: Init, offer: str) -> None:
     """A word of labels in the middle of a sentence is none, and is not read as a verdict."""
     rows = "question,output,label\nWho?,It is me.,fine\nWhat?,It.,misleading\n"
     prompt = f"{{{{ output }}}} A short answer is fine, if never misleading.\n\n{offer}\n"

@@ -792,9 +792,7 @@ _NAMES, _CELLS = st.sampled_from(COLUMNS), st.sampled_from([*WORDS, "", "=1"])
     rows=st.lists(st.lists(_CELLS, min_size=1, max_size=6), max_size=8),
     separator=st.sampled_from([",", ";", "\t"]),
 )
-def test_no_table_ends_in_a_traceback(
-    run: Run, head: list[str], rows: list[list[str]], separator: str
-) -> None:
+def test_no_traceback(run: Run, head: list[str], rows: list[list[str]], separator: str) -> None:
     table = written("\n".join(separator.join(row) for row in [head, *rows]) + "\n")
     code, text = run(table, "--report=r.json")
     assert code in (0, 4)

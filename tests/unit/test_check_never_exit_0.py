@@ -61,9 +61,7 @@ def test_labels_that_are_inverted_need_no_baseline() -> None:
 
 @pytest.mark.parametrize("meaning", ["--one=violated", "--scale=0-1"])
 @pytest.mark.parametrize("digests", [True, False], ids=["labelled texts", "other texts alone"])
-def test_texts_are_not_exchanged_under_labels(
-    capsys: pytest.CaptureFixture[str], digests: bool, meaning: str
-) -> None:
+def test_exchanged_texts(capsys: pytest.CaptureFixture[str], digests: bool, meaning: str) -> None:
     """The cases that the judge has lost have other texts now, and the labels of the old ones."""
     for name, lost in (("old", 0), ("new", 8)):
         rows = []

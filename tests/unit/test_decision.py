@@ -435,9 +435,7 @@ ASKING = replace(CODE, asks_model=True)
         (CODE, [ASKING], False, Asked("changed")),
     ],
 )
-def test_what_the_verdicts_of_a_judge_are_compared_as(
-    now: JudgeLine, lines: list[JudgeLine], is_random: bool, asked: Asked
-) -> None:
+def test_compared_as(now: JudgeLine, lines: list[JudgeLine], is_random: bool, asked: Asked) -> None:
     before = []
     for result, line in zip(cases("." * len(lines)), lines, strict=True):
         before.append(result_with(result, judge_digest=line.judge_digest))

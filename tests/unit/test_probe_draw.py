@@ -107,9 +107,7 @@ def test_every_base_gets_distinct_variants(bases: int, variants: int, number: in
         ("of", "labels", "the tests that", f"add labels to {TESTS}"),
     ],
 )
-def test_mistakes_in_a_section_of_a_probe_are_placed(
-    folder: Folder, key: str, value: str, message: str, hint: str
-) -> None:
+def test_mistakes_are_placed(folder: Folder, key: str, value: str, message: str, hint: str) -> None:
     config = changed(TESTS, ["agent_perturbation", LAYOUT])
     config["admin"]["perturbation_config"]["probes"] = {LAYOUT: {key: [value]}}
     problem = folder.problem(config)

@@ -116,9 +116,7 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
         ((0, 1_000_000_000), "score_levels", "without gaps"),
     ],
 )
-def test_a_broken_scale_is_refused_in_both_modes(
-    tmp_path: Path, scores: tuple[float, ...], key: str, message: str
-) -> None:
+def test_broken_scales(tmp_path: Path, scores: tuple[float, ...], key: str, message: str) -> None:
     levels = ", ".join(f"{{score: {score}, label: x}}" for score in scores)
     text = f"- id: a\n  instructions: x\n  score_levels: [{levels}]\n"
     problem = only_problem(tmp_path, text)
@@ -155,9 +153,7 @@ def test_broken_json_is_refused(tmp_path: Path, text: str, line: int | None, mes
         ANY_JSON | st.lists(ANY_JSON) | st.dictionaries(st.text(), ANY_JSON),
     )
 )
-def test_whatever_json_holds_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, entry: dict[str, object]
-) -> None:
+def test_any_json_holds(tmp_path_factory: pytest.TempPathFactory, entry: dict[str, object]) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
     path.write_text(json.dumps([entry]), encoding="utf-8")
     rubrics: tuple[Rubric, ...] = ()

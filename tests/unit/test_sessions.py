@@ -432,9 +432,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "complaint"), BROKEN)
-def test_a_broken_trajectory_is_refused_with_its_place(
-    tmp_path: Path, changed: dict[str, Any], complaint: str
-) -> None:
+def test_broken_trajectories(tmp_path: Path, changed: dict[str, Any], complaint: str) -> None:
     path = write(tmp_path / "run.json", {**ONE_CALL, **changed})
     assert refusal(path).startswith(f"{path}:")
     assert complaint in refusal(path)

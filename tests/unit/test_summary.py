@@ -228,9 +228,7 @@ def test_lines_are_at_most_120_columns_however_wide_the_terminal_is() -> None:
     assert all("pytest" in command for command in commands)
 
 
-def test_a_merge_and_a_table_have_colours_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_colours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     concluded = Concluded(session_of(judged(misses(9))), passed=False, written=())
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -213,9 +213,7 @@ NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1"
         (NUMERIC, ["--one=passed"], f'{FILE}: [0].verdict: got "0.5"'),
     ],
 )
-def test_a_file_that_cannot_be_checked_says_what_to_do(
-    check: Check, document: Any, options: list[str], said: str
-) -> None:
+def test_what_to_do_is_said(check: Check, document: Any, options: list[str], said: str) -> None:
     assert said in check(document, *options)
 
 

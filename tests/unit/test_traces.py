@@ -400,9 +400,7 @@ DAMAGE: dict[str, tuple[str, Any] | str] = {
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_said(
-    recording: Recording, damage: tuple[str, Any] | str, suffix: str
-) -> None:
+def test_damage_is_said(recording: Recording, damage: tuple[str, Any] | str, suffix: str) -> None:
     path = Path(f"t{suffix}")
     if isinstance(damage, str):
         path.write_bytes(damage.encode("utf-8", "surrogateescape"))
