@@ -225,12 +225,7 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}its label was 0, and"),
         ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has none (anno"),
-        (
-            "rubrics.yml",
-            "Be",
-            "Stay",
-            "made for other instructions than those of rubric 'kind' now",
-        ),
+        ("rubrics.yml", "Be", "Stay", "for other instructions than those of rubric 'kind' now"),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],
 )

@@ -437,11 +437,7 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
     [
         (["--label=human_ok"], "", "the values are 0, 1, but nothing says"),
         (["--label=human_ok", "--one=passed", "--rubric="], "", "ID: got"),
-        (
-            ["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"],
-            "",
-            '"yess" is not a value',
-        ),
+        (["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"], "", '"yess" is not a v'),
         (["--one=passed"], "", "name the labels: --label COL"),
         (["--map=OK=MEANING"], "{{ output }} OK or FAIL", '--map: ok: got "MEANING"; must be 0, 1'),
         (["--context=nowhere"], "", '--context: has no column "nowhere"'),
@@ -449,16 +445,8 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
         (["--scale=1-5"], "{{ input }}", "write {{ response }} where"),
         ([], "{{ output }} Answer well or badly.", "which words of a verdict mean violated, "),
         (["--scale=1-5"], "{{ output }} Answer in JSON.", "say it: --verdict"),
-        (
-            [],
-            "{output}\n%(policy)s: FINE or BAD",
-            "own.md:2: %(policy)s is not a part of an answer",
-        ),
-        (
-            [],
-            "<<input>> <<rules>>: PASS or FAIL",
-            "own.md:1: <<rules>> is not a part of an answer\n    request is the nearest; or ",
-        ),
+        ([], "{output}\n%(policy)s: FINE or BAD", "own.md:2: %(policy)s is not a part of an ans"),
+        ([], "<<input>> <<rules>>: PASS or FAIL", "own.md:1: <<rules>> is not a part of an ans"),
         ([], "{output} by {context}: PASS or FAIL", "own.md:1: {context} shows a context, and no"),
         ([], "{{ output }} PASS, FAIL or NONE", "--map NONE=MEANING\n"),
     ],
@@ -509,9 +497,8 @@ TABLES = {
 
 @pytest.mark.parametrize("style", FOREIGN)
 @pytest.mark.parametrize("language", TABLES)
-def test_all_that_is_not_known_is_asked_for_at_once_and_the_command_works_when_it_is_filled_in(
-    project: Path, init: Init, language: str, style: str
-) -> None:
+def test_unknowns_are_asked_at_once(project: Path, init: Init, language: str, style: str) -> None:
+    """And the command works when it is filled in."""
     table, options, ending, meanings, score_map = TABLES[language]
     (project / "rows.csv").write_text(table, "utf-8")
     (project / "own.md").write_text(ending.replace("{}", FOREIGN[style][0]), "utf-8")
@@ -602,11 +589,7 @@ def test_columns_that_may_be_meant_are_asked_for_with_all_else(project: Path, in
     (project / "rows.csv").write_text(rows, "utf-8")
     (project / "own.md").write_text("{context} {bot_answer}: YES or MAYBE", "utf-8")
     said = init("first", "--log=rows.csv", "--label=okay", "--context=rules", code=4)
-    for wrong in (
-        "--rubric: nothing says",
-        '--label: has no column "okay"',
-        "--context: has no col",
-    ):
+    for wrong in ("--rubric: nothing", '--label: has no column "okay"', "--context: has no col"):
         assert wrong in said
     begin = ["first", "--log=rows.csv", "--label=ok"]
     said = init(*begin, "--prompt=own.md", code=4)

@@ -83,10 +83,7 @@ def all_kinds(number: int) -> list[Case]:
 
 
 def labelling(
-    suite: Suite,
-    cases: Iterable[Case],
-    people: Any = (),
-    redact: Callable[[str], str] = str,
+    suite: Suite, cases: Iterable[Case], people: Any = (), redact: Callable[[str], str] = str
 ) -> LabelBoard:
     """The board of a session that has made these cases."""
     settings = {suite.name: suite.config.blind}

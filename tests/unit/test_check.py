@@ -623,11 +623,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ('{"label": 1, "verdict": 1}\n{"label": 1,\n', "", ":2: is not valid JSON"),
     (HEAD + "a,,1\nb,1,\n", "", "no row has both a label and a"),
     ("label\nfail\n", "--verdict=label", "no column of labels; its columns"),
-    (
-        "case,human,verdict,judge\na,1,1,x\n",
-        "--judge=judge --baseline=x",
-        "is compared with itself",
-    ),
+    ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "compared with itself"),
     ("human_says,verdict\n1,0\n", "", "its columns are human_says"),
     ("label,judge_a,judge b\n1,0,1\n", "", "say it: --verdict COL"),
     ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "say it: --label ann --label bo --verdict 'gpt j"),

@@ -73,7 +73,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             "judge",
             {"random": True},
             "no meaning for a judge that is a prompt",
-            "for judges with python",
+            "judges with python",
         ),
         ("judge", {**GRADED, "random": "yes"}, "must be true or false", None),
         ("suite.within", 1, "is about ordinal judges, but this suite is binary", "leave it out"),

@@ -77,11 +77,7 @@ def test_url_with_a_secret_in_its_path_is_searched_even_when_malformed() -> None
 
 
 @pytest.mark.parametrize(
-    "written",
-    [
-        quote(SLASHED),
-        base64.urlsafe_b64encode(SLASHED.encode()).decode(),
-    ],
+    "written", [quote(SLASHED), base64.urlsafe_b64encode(SLASHED.encode()).decode()]
 )
 def test_a_key_that_is_echoed_is_found_however_it_is_written(written: str) -> None:
     redacted = Redactor((SLASHED,)).text(f"no such key: {written}")
