@@ -37,14 +37,17 @@ class Opened:
         context.set_default_timeout(15_000)
         self.contexts.append(context)
         page = context.new_page()
-        page.on(
-            "console", lambda message: self.complaints.append(f"{message.type}: {message.text}")
-        )
+        page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.on("request", lambda request: self.requests.append(request.url))
         page.goto(url)
         page.wait_for_selector(ready)
         return page
+
+    def _heard(self, message: Any) -> None:
+        # A piece of information is no complaint, such as that focus was there already.
+        if message.type != "info":
+            self.complaints.append(f"{message.type}: {message.text}")
 
     def end(self) -> None:
         for context in self.contexts:

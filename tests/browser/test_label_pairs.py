@@ -15,7 +15,7 @@ from tests.browser.opened import LabelPages
 from tests.browser.test_blind_labelling import finish, wait_count, wait_number
 from tests.support.label_session import labelling_session
 
-NUMBER = 30
+NUMBER = 12
 HOSTILE = "<script>document.title='x'</script><img src=x onerror=alert(1)> ![a](javascript:x)"
 WORDS = {"a": "first", "b": "second", "t": "tie", "c": "cannot tell"}
 
@@ -29,7 +29,7 @@ def key_of(person: str, number: int) -> str:
     return "abt"[number % 3]
 
 
-def test_thirty_pairs_by_two_people(pages: LabelPages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_by_two_people(pages: LabelPages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(pages.folder)
     with Path("pairs.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
