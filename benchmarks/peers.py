@@ -49,11 +49,11 @@ def lines() -> list[Line]:
         (PROMPTFOO, _from_npm, _promptfoo),
     ):
         try:
-            command = install(package)
-        except _Missing as why:
-            found.append(Line(f"beside {package}", f"skipped: {why}", "", 0.0))
-        else:
-            found += measured(folder, command)
+            found += measured(folder, install(package))
+        except (_Missing, RuntimeError) as why:
+            # A peer may also break off at its end.
+            reason = str(why).partition("\n")[0]
+            found.append(Line(f"beside {package}", f"skipped: {reason}", "", 0.0))
     return found
 
 
