@@ -298,20 +298,7 @@ def start_suite(options: Namespace) -> int:
         _meanings(options, labels, table, values, problems)
         if options.prompt:
             judge_prompt(options, values, problems)
-    # All are refused together, with the command in which the user says what is not known.
-    asked = [problem.answer for problem in problems if problem.answer]
-    asked += [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
-    if asked:
-        command = " ".join(
-            ["python -m pytest_jrh", shlex.join(options.arguments), *dict.fromkeys(asked)]
-        )
-        own = listed(
-            dict.fromkeys(re.findall(r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bWORD\b", command))
-        )
-        message = f"Then run this{own and ', with your own for '}{own}:"
-        problems.append(Problem(message, hint=command))
-    if problems:
-        raise InputError(problems)
+    _refuse(problems, options)
 
     # All files are written together, so that nothing is left of a suite that cannot be.
     attributes = f"inputs/cassettes/{name}/.gitattributes"
@@ -349,6 +336,21 @@ def start_suite(options: Namespace) -> int:
     )
     sys.stdout.write(visible(next_steps))
     return 0
+
+
+def _refuse(problems: list[Problem], options: Namespace) -> None:
+    """Refuse all of them together, with the command in which the user says what is not known."""
+    asked = [problem.answer for problem in problems if problem.answer]
+    asked += [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
+    if asked:
+        parts = ["python -m pytest_jrh", shlex.join(options.arguments), *dict.fromkeys(asked)]
+        command = " ".join(parts)
+        to_fill_in = re.findall(r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bWORD\b", command)
+        own = listed(dict.fromkeys(to_fill_in))
+        message = f"Then run this{own and ', with your own for '}{own}:"
+        problems.append(Problem(message, hint=command))
+    if problems:
+        raise InputError(problems)
 
 
 def _texts(values: Json, gate: Mapping[str, str]) -> dict[str, str]:
@@ -664,10 +666,8 @@ def _verdict_values(
     if not (options.verdict or re.search(pattern, text)):
         pattern = rf'(?im)^[^\w\n]*(?:\w[\w ]*["*]*[:=]\W*)?({ends})\W*\Z'
         if "json" in words:
-            message, answer = (
-                "nothing says where in an answer the verdict is",
-                f"--verdict '{form}'",
-            )
+            message = "nothing says where in an answer the verdict is"
+            answer = f"--verdict '{form}'"
             problems.append(Problem(message, file, hint=f"say it: {answer}", answer=answer))
     options.unknown |= dict.fromkeys(strangers)
     if strangers:
