@@ -74,8 +74,8 @@ def counts(case):
 
 def moody(case):
     score, reasoning = counts(case)
-    asked[case.transcript] += 1
-    if asked[case.transcript] % 3 == 2:
+    asked[case.rubric.id, case.transcript] += 1
+    if asked[case.rubric.id, case.transcript] % 3 == 2:
         return 1 - score, "On second thought, it is the other way round."
     return score, reasoning
 """
