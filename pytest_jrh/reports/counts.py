@@ -39,13 +39,13 @@ _DIGITS = 6
 
 
 class Share(NamedTuple):
-    """How many verdicts are wrong, of how many; and of those that are compared with the baseline,
-    how many were wrong there, None where none is. `tally` says it in words, and `labels` how many
+    """How many verdicts are wrong, of how many; and how many were wrong `before` of those that are
+    compared with the baseline, None where none is. `tally` says it in words, and `labels` how many
     would tell what is missed to within 10 points, where labels have weights.
     """
 
     wrong: Estimate
-    before: int | None = None
+    before: tuple[int, int] | None = None
     tally: str = ""
     labels: str = NONE
 
@@ -59,12 +59,21 @@ class Share(NamedTuple):
         weight: Weight = ""
         if wrong.lower is not None and wrong.upper is not None:
             interval = (round(wrong.lower, _DIGITS), round(wrong.upper, _DIGITS))
-        if self.before is not None:
-            before = round(self.before / wrong.n, _DIGITS)
-            weight = "bad" if (wrong.count or 0) > self.before else ""
         share = round(wrong.value or 0.0, _DIGITS)
+        if self.before is not None:
+            were_wrong, compared = self.before
+            before = round(were_wrong / compared, _DIGITS)
+            weight = "bad" if share > before else ""
         text = out_of(wrong.count, wrong.n) if wrong.count else wrong.fraction
         return Cell(text, "", "", weight, share, interval, before)
+
+    @property
+    def cell_before(self) -> Cell:
+        """The count before, and of how many where the baseline lacks some of the cases."""
+        if self.before is None:
+            return Cell(NONE)
+        were_wrong, compared = self.before
+        return Cell(f"{were_wrong:,}" if compared == self.wrong.n else out_of(were_wrong, compared))
 
 
 @frozen
@@ -222,9 +231,11 @@ def _counts(
     return _Counts(name, about, shares, statistics.figures.get("bias"))
 
 
-def _were_wrong(compared: Verdicts, rows: Rows = slice(None)) -> int | None:
-    """How many of some of these rows were wrong before; None where nothing is compared."""
-    return int((~compared.was_right)[rows].sum()) if len(compared) else None
+def _were_wrong(compared: Verdicts, rows: Rows = slice(None)) -> tuple[int, int] | None:
+    """How many of some of these rows were wrong before, of how many; None where there are none."""
+    were_right = compared.was_right[rows]
+    number = len(were_right)
+    return (number - int(were_right.sum()), number) if number else None
 
 
 def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
@@ -236,9 +247,8 @@ def _counts_table(first: str, rows: Sequence[_Counts]) -> Table:
         shares = [row.shares.get(title, Share(Estimate())) for row in rows]
         columns.append((title, [share.cell for share in shares]))
         columns.append(("labels for +-10", [Cell(share.labels) for share in shares]))
-        before = [Cell(NONE if share.before is None else f"{share.before:,}") for share in shares]
-        if any(share.before not in (None, share.wrong.count) for share in shares):
-            columns.append(("before", before))
+        if any(share.before and share.before[0] != share.wrong.count for share in shares):
+            columns.append(("before", [share.cell_before for share in shares]))
     biases = [Cell(decimal(row.bias.value)) for row in rows if row.bias is not None]
     others = [Cell(row.others) for row in rows if row.others]
     columns += [("bias", biases), ("judged as", others)]
