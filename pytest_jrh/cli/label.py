@@ -109,7 +109,7 @@ def label_file(options: Namespace) -> int:
         labels = LabelTable(out, cases, "drawn" if options.sample else "")
         _refuse_other_weights(labels, out, by=options.by)
         if options.by:
-            words = {case.spec.label_key: case.run.metadata["word"] for case in cases}
+            words = {case.spec.label_key: case.run.metadata["text"].word for case in cases}
             labelled = {label.case_digest for label in labels.people()}
             weights = drawn_evenly(cases, words, options.sample, labelled)
             cases = [case for case in cases if case.spec.label_key in weights]
@@ -268,22 +268,18 @@ def _cases(
             text = rubric.instructions
             if item.rubric_text and text == rubric.id:
                 text = item.rubric_text
-            wording = replace(
-                rubric,
-                id=rubric.id or "the rubric",
-                instructions=text,
-                answers=scale or rubric.answers,
-            )
+            if (rubric.id, text) not in asked:
+                asked[rubric.id, text] = replace(
+                    rubric,
+                    id=rubric.id or "the rubric",
+                    instructions=text,
+                    answers=scale or rubric.scale,
+                )
             cases.append(
                 Case(
                     CaseSpec("", "label", rubric.id, key.case, key.epoch),
-                    asked.setdefault((rubric.id, text), wording),
-                    AgentRun(
-                        key.case,
-                        key.epoch,
-                        messages,
-                        metadata={"digest": item.digest, "word": item.word},
-                    ),
+                    asked[rubric.id, text],
+                    AgentRun(key.case, key.epoch, messages, metadata={"text": item}),
                     PerturbationOutcome(messages),
                     expected=None,
                     verified=True,

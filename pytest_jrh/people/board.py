@@ -370,7 +370,9 @@ class ReviewBoard(Board):
         return _reviewed(entry, self._store.decisions.get(entry.case_id))
 
 
-def draw(digests: Iterable[str], size: int, labelled: Collection[str] = ()) -> frozenset[str]:
+def draw(
+    digests: Collection[str], size: int, labelled: Collection[str] = (), purpose: str = "draw"
+) -> frozenset[str]:
     """The digests of `size` cases, or of all where there are no more, each with the same chance, so
     that the sample stands for all cases without weights.
 
@@ -379,7 +381,9 @@ def draw(digests: Iterable[str], size: int, labelled: Collection[str] = ()) -> f
     are `labelled`: a sample goes on from them where cases were added, and those are next that any
     sample would have first.
     """
-    ranked = _ranked(digests, "draw")
+    if size >= len(digests):
+        return frozenset(digests)
+    ranked = _ranked(digests, purpose)
     return frozenset(sorted(ranked, key=lambda digest: digest not in labelled)[:size])
 
 
@@ -645,7 +649,7 @@ class LabelBoard(Board):
             drawn = draw(judged, settings.sample, self._labelled_blind)
             drawn |= draw(rejected, of_rejected, self._labelled_blind)
             number_shared = round(settings.overlap * len(drawn))
-            self._shared.update(_ranked(drawn, "overlap")[:number_shared])
+            self._shared |= draw(drawn, number_shared, purpose="overlap")
             self._drawn |= drawn
 
     def _order(self, name: str) -> Mapping[str, tuple[int, str]]:
@@ -653,7 +657,8 @@ class LabelBoard(Board):
         if self._drawn and name not in self._orders:
             digests = in_order(self._drawn, name, self._rubric_and_run)
             numbered = enumerate(digests, 1)
-            self._orders[name] = {secrets.token_hex(10): place for place in numbered}
+            start = secrets.token_hex(10)
+            self._orders[name] = {f"{start}{place[0]}": place for place in numbered}
         return self._orders.get(name, {})
 
     def _assigned(self, name: str, key: str) -> Assigned:

@@ -235,7 +235,7 @@ class LabelRow:
     note: str = ""
     split: str = ""
     digest: str = ""
-    """Of the text that was labelled, by the columns of a table; see `verdicts.text_digests`."""
+    """Of the text that was labelled, by the columns of a table; see `TextToLabel`."""
     rubric_digest: str = ""
     """Of what was asked; see `Rubric.digest`. Another wording is another question."""
     weight: str = ""
@@ -739,7 +739,7 @@ class LabelTable:
                         label_word(case, label.label),
                         label.note,
                         split,
-                        case.run.metadata["digest"],
+                        case.run.metadata["text"].digest,
                         case.rubric.digest,
                         weight,
                     )
@@ -764,7 +764,7 @@ class LabelTable:
         a row that says neither is about any.
         """
         case = self._cases.get(self._about(row))
-        if case is None or row.digest not in ("", case.run.metadata["digest"]):
+        if case is None or row.digest not in ("", case.run.metadata["text"].digest):
             return None
         return case if row.rubric_digest in ("", case.rubric.digest) else None
 

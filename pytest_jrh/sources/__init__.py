@@ -5,7 +5,6 @@ several as those of one source.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import threading
@@ -25,7 +24,6 @@ from pytest_jrh.core import (
     first_problems,
     listed,
     printable,
-    short_digest,
 )
 from pytest_jrh.core.cases import (
     DEFAULT_SEED,
@@ -246,8 +244,7 @@ def texts_of_runs(log: Path) -> tuple[list[TextToLabel], tuple[str, ...]]:
                 clear_names[run_id] = alias
         for run, messages, _ in read_all(source, log):
             name = as_text(clear_names.get(run.run_id, run.run_id))
-            digest = short_digest(json.dumps(messages, default=str), 16)
-            texts.append(TextToLabel(CaseKey(name, "", run.epoch), messages, digest))
+            texts.append(TextToLabel(CaseKey(name, "", run.epoch), messages))
         return texts, source.notices()
 
 

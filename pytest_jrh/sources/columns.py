@@ -553,8 +553,10 @@ def _of_these_texts(labels: Table, table: Table, case: str) -> Table:
             # Beside verdicts there may be no text.
             if names and {*columns} <= table.columns.keys():
                 # A case has a text in each epoch.
-                texts = zip(table.texts(case), text_digests(table, columns), strict=True)
-                digests[names] = grouped(texts)
+                digests[names] = grouped(
+                    (case_id, _text_digest(columns, texts))
+                    for case_id, *texts in table.cells(case, *columns)
+                )
         are_kept.append(digest in digests[names].get(case_id, (digest,)))
     if not any(are_kept):
         raise InputError(
@@ -605,15 +607,23 @@ def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
 
 
 class TextToLabel(NamedTuple):
-    """A text to label with its digest; what its rubric asks, where the file says it, and the word
-    that it is drawn by.
+    """A text to label, of a table with its `columns`; what its rubric asks, where the file says it,
+    and the word that it is drawn by.
     """
 
     key: CaseKey
     turns: Sequence[Message]
-    digest: str
+    columns: Sequence[str] = ()
     rubric_text: str = ""
     word: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Of the text, as label files keep it."""
+        if not self.columns:
+            return short_digest(json.dumps(self.turns, default=str), 16)
+        texts = {turn["role"]: turn["content"] for turn in self.turns}
+        return _text_digest(self.columns, map(texts.__getitem__, self.columns))
 
 
 def texts_to_label(
@@ -641,7 +651,6 @@ def texts_to_label(
                 key=f"--{role}",
                 hint=f"name it: {ways}",
             )
-    digests = text_digests(table, text_columns)
     columns = (case, rubric, epoch, "rubric_text", by, label)
     for row, (*of_case, rubric_text, word, said) in enumerate(table.cells(*columns)):
         if said:
@@ -649,7 +658,7 @@ def texts_to_label(
         yield TextToLabel(
             CaseKey.of(*of_case),
             texts_of_row(table, text_columns, row),
-            digests[row],
+            text_columns,
             rubric_text,
             word,
         )
@@ -662,13 +671,10 @@ def texts_of_row(table: Table, columns: Iterable[str], row: int) -> Sequence[Mes
     return turns if any(texts.values()) else []
 
 
-def text_digests(table: Table, columns: Sequence[str]) -> list[str]:
-    """For each row the names of columns and a digest of their texts, as label files keep it."""
-    digests = []
-    for texts in table.cells(*columns):
-        same = json.dumps([*map(same_lines, texts)])
-        digests.append("|".join([*columns, short_digest(same, 16)]))
-    return digests
+def _text_digest(columns: Sequence[str], texts: Iterable[str]) -> str:
+    """The names of columns and a digest of their texts in a row."""
+    same = json.dumps([*map(same_lines, texts)])
+    return "|".join([*columns, short_digest(same, 16)])
 
 
 def run_slices(

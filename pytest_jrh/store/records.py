@@ -305,13 +305,16 @@ def content_digest(case: Case) -> str:
 
 
 def _content(case: Case) -> Json:
-    return {
-        "rubric": case.rubric.id,
-        "instructions": case.rubric.instructions,
-        "levels": case.scale.levels,
+    rubric, scale = case.rubric, case.scale
+    content: Json = {
+        "rubric": rubric.id,
+        "instructions": rubric.instructions,
+        "levels": scale.levels,
         "transcript": case.messages,
-        **({"not_applicable": case.scale.not_applicable} if case.scale.not_applicable else {}),
     }
+    if scale.not_applicable:
+        content["not_applicable"] = scale.not_applicable
+    return content
 
 
 def _sha256(parts: Fields) -> str:

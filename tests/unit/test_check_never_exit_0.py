@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.sources.columns import text_digests
+from pytest_jrh.sources.columns import texts_to_label
 from pytest_jrh.sources.tables import read_table
 from tests.support.stories import NEVER, PASS, Story
 
@@ -69,7 +69,8 @@ def test_exchanged_texts(capsys: pytest.CaptureFixture[str], digests: bool, mean
             text = f"another answer {case}" if case < lost else f"answer {case}"
             rows.append((f"c{case}", text, case % 2 if case >= lost else 0))
         written(f"{name}.csv", "case output verdict", rows)
-    old = text_digests(read_table("old.csv", ("verdict",)), ["output"])
+    texts = texts_to_label(read_table("old.csv", ("verdict",)), ["output"], "case")
+    old = [text.digest for text in texts]
     columns = "case_id label digest" if digests else "case_id label"
     labels = [(f"c{case}", case % 2, old[case])[: len(columns.split())] for case in range(40)]
     written("labels.csv", columns, labels)
