@@ -105,11 +105,18 @@ def label_file(options: Namespace) -> int:
         votes, gone = labels.disputes(str(path))
         notices = (*notices, *gone)
         cases = [case for case in cases if case_digest(case) in votes]
+        total = len(cases)
     else:
         labels = LabelTable(out, cases, "drawn" if options.sample else "")
         _refuse_other_weights(labels, out, by=options.by)
+        total = len(cases)
         if options.by:
             words = {case.spec.label_key: case.run.metadata["text"].word for case in cases}
+            if without_word := [*words.values()].count(""):
+                left_out = (
+                    f"{counted(without_word, 'case')} without a value in {options.by}: not drawn"
+                )
+                notices = (*notices, left_out)
             labelled = {label.case_digest for label in labels.people()}
             weights = drawn_evenly(cases, words, options.sample, labelled)
             cases = [case for case in cases if case.spec.label_key in weights]
@@ -129,7 +136,7 @@ def label_file(options: Namespace) -> int:
     server = serve(Labelling(board, votes, words=options.words, file=out.name))
     lines = [
         *notices,
-        f"{path}: {board.progress().shown:,} of {counted(len(cases), 'case')} to label; left out, "
+        f"{path}: {board.progress().shown:,} of {counted(total, 'case')} to label; left out, "
         f"without a text: {without_text:,}",
         f"label them at {server.url}",
         f"Each label is written to {out} at once ({len(labels.people()):,} so far). "

@@ -275,10 +275,14 @@ def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(capsys: 
 
 def test_a_column_that_was_drawn_by_is_named_for_check(capsys: Capsys) -> None:
     rows = [f"c{at},So {at}.,{('pass', 'fail')[at % 2]},k{at % 2}" for at in range(8)]
-    name = write("t.csv", "\n".join(["id,text,judge_polite,kind", *rows]))
+    name = write("t.csv", "\n".join(["id,text,judge_polite,kind", *rows, "c8,So 8.,,k0"]))
     for by, more in (("judge_polite", " --verdict judge_polite"), ("kind", " --verdict COL")):
         label_here(name, *POLITE, "--sample=4", f"--by={by}", f"--out={by}.csv")
-        command = capsys.readouterr().out.splitlines()[-1].partition(" pytest_jrh ")[2]
+        printed = capsys.readouterr().out
+        left_out = "1 case without a value in judge_polite: not drawn\n"
+        assert printed.count(left_out) == (by == "judge_polite")
+        assert "t.csv: 4 of 9 cases to label;" in printed
+        command = printed.splitlines()[-1].partition(" pytest_jrh ")[2]
         assert command == f"check t.csv --labels {by}.csv{more}"
     assert main(["check", name, "--labels=judge_polite.csv", "--verdict=judge_polite"]) == 0
 
