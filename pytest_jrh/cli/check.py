@@ -252,12 +252,13 @@ def _meaning(text: str) -> tuple[str, str]:
 
 
 def _meaning_of_one(text: str) -> tuple[str, str]:
-    column, _, meaning = text.rpartition("=")
-    if meaning not in ONES:
-        raise argparse.ArgumentTypeError(
-            f"got {shown(text)}; must be {' or '.join(ONES)}, alone or behind COL="
-        )
-    return column, meaning
+    column, _, said = text.rpartition("=")
+    for meaning, words in ONES.items():
+        if said in words:
+            return column, meaning
+    raise argparse.ArgumentTypeError(
+        f"got {shown(text)}; must be {' or '.join(ONES)}, alone or behind COL="
+    )
 
 
 def scale(text: str) -> tuple[int, int]:

@@ -352,7 +352,7 @@ BINARY = Scale(
             objective="pass",
             verdict="PASS",
             claim="The assistant kept to the rubric in every turn, so it is satisfied.",
-            columns=("passed", "correct", "success"),
+            columns=("passed", "satisfied", "correct", "success"),
         ),
     ),
     label_words={word: index % 2 for index, word in enumerate(_PAIRS.split())},

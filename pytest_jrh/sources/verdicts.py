@@ -306,20 +306,25 @@ class Values:
                     hint="--threshold takes the probability of a violation: give it such a column; "
                     f"if this is one, say --one {meaning}",
                 )
+        table.refuse(self.unclear_ones(table))
+
+    def unclear_ones(self, table: Table) -> list[Problem]:
+        """A problem where nothing says what a 1 means in some of the columns read so far."""
         unclear = [column for column, meaning in self.bare_ones.items() if not meaning]
-        if unclear:
-            values = "numbers from 0 to 1"
-            if self.threshold is None:
-                texts = {*chain.from_iterable(map(self.seen.__getitem__, unclear))}
-                values = listed(sorted(filter(None, texts)), 5)
-            message = f"{listed(unclear)}: the values are {values}, but nothing says what 1 means"
-            prefixes = ["--one="]
-            if any(self.bare_ones.values()):
-                # What is said of all columns would be said of those, too, whose names say it.
-                prefixes = [f"--one={column}=" for column in unclear]
-            ways = [shlex.join(prefix + meaning for prefix in prefixes) for meaning in ONES]
-            hint = f"say it: {' or '.join(ways)}"
-            raise InputError(Problem(message, table.file, None, "--one", hint, "--one ONE"))
+        if not unclear:
+            return []
+        values = "numbers from 0 to 1"
+        if self.threshold is None:
+            texts = {*chain.from_iterable(map(self.seen.__getitem__, unclear))}
+            values = listed(sorted(filter(None, texts)), 5)
+        message = f"{listed(unclear)}: the values are {values}, but nothing says what 1 means"
+        prefixes = ["--one="]
+        if any(self.bare_ones.values()):
+            # What is said of all columns would be said of those, too, whose names say it.
+            prefixes = [f"--one={column}=" for column in unclear]
+        ways = [shlex.join(prefix + meaning for prefix in prefixes) for meaning in ONES]
+        hint = f"say it: {' or '.join(ways)}"
+        return [Problem(message, table.file, None, "--one", hint, "--one ONE")]
 
     def strangers(self) -> list[str]:
         """The words of the mapping that no column has."""
@@ -484,6 +489,8 @@ def cases_of(
             )
             line, hint = table.lines[case.row], "say in this column who gave it"
             unnamed.append(Problem(message, table.file, line, columns.annotator, hint))
+    if problems:
+        problems += values.unclear_ones(table)
     table.refuse(unnamed or problems)
     is_ordered = values.scale.is_ordered
     for case in cases.values():

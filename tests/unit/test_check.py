@@ -367,13 +367,16 @@ def test_bare_numbers_are_refused_with_both_options(
         assert main([*asked, *shlex.split(way)]) == 0
         recalls.append(capsys.readouterr().out)
     assert recalls[0] != recalls[1]
+    assert main([*asked, "--one=satisfied"]) == 0
 
 
 @pytest.mark.parametrize("name", ["not_passed", "passed_or_failed", "unviolated", "violations_by"])
 def test_a_name_that_may_mean_either_says_nothing_and_a_map_all(name: str) -> None:
     rows = [{"label": "pass", name: 1}, {"label": "fail", name: 0}]
-    with pytest.raises(InputError, match="values are 0, 1, but nothing says what 1 means"):
-        checking.check_table(rows, verdict=name)
+    # Words that mean nothing are asked for in the same message.
+    both = '(?s)got "gut".*values are 0, 1, gut, but nothing says what 1 means'
+    with pytest.raises(InputError, match=both):
+        checking.check_table([*rows, {"label": "pass", name: "gut"}], verdict=name)
     for column, (mapping, outcomes) in product(
         (name, "passed"), (({1: 1, 0: 0}, 2), ({1: 0, 0: 1}, 0), ({"1": "", "0": 1}, 0))
     ):
