@@ -283,18 +283,25 @@ def choose_columns(
         needed = ("label",)
     answers = {"label": labels, "verdict": verdicts}
     missing = [role for role in answers if role in needed and not any(answers[role])]
+    joins_rows = not is_alone or chosen["repeat"] or chosen.get("judge")
+    has_nameless_cases = joins_rows and not chosen["case"]
+    if missing or has_nameless_cases:
+        long = judged_texts(table, taken())
+        case = chosen["case"] or _telling_apart(table, table.names, long, telling)
+        way_to_case = f"--case {quoted(case or 'COL')}"
     if missing:
         if table.results:
             raise table.results.without_labels()
         kinds = " and none of ".join(f"{role}s" for role in missing)
         message = f"no column of {kinds}; its columns are {listed(table.names)}"
-        hint = f"say it: {' '.join(_ways_to_name(table, missing, taken()))}"
+        ways = [*_ways_to_name(table, missing, taken())]
+        if has_nameless_cases:
+            ways.append(way_to_case)
+        hint = f"say it: {' '.join(ways)}"
         if "label" in missing:
-            long = judged_texts(table, taken())
-            case = chosen["case"] or _telling_apart(table, table.names, long, telling)
             hint += (
                 " (--label once for each person), or let people label the cases: python -m "
-                f"pytest_jrh label {shlex.quote(table.file)} --case {quoted(case or 'COL')}"
+                f"pytest_jrh label {shlex.quote(table.file)} {way_to_case}"
             )
             # Those with usual names, and pairs of answers, the command finds by itself.
             if not columns_named(table, TEXTS):
@@ -310,10 +317,10 @@ def choose_columns(
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
-    if not chosen["case"] and (not is_alone or chosen["repeat"] or chosen.get("judge")):
+    if has_nameless_cases:
         raise table.error(
             "no column names the cases, so that rows cannot be put together",
-            "name the column of their ids: --case COL",
+            f"name the column of their ids: {way_to_case}",
         )
     texts = {column: table.texts(column) for column in {"", *taken()}}
     return Columns(
