@@ -139,7 +139,7 @@ _ENTRY = """<!doctype html>
 <link rel="icon" href="data:,"><title>pytest-jrh</title></head>
 <body><p><a href="/">Open the page</a></p></body></html>
 """
-_STRANGER = "This page needs the token of its session: open the address that was printed."
+_STRANGER = "This address is of a session that has ended. Open the one that the command printed last."
 
 
 class Guard:

@@ -95,6 +95,10 @@ class LabelPages(Opened):
             return page
         page.keyboard.type(name)
         page.keyboard.press("Enter")
+        is_me = "#enter [data-do=same]"
+        page.wait_for_selector(f"#enter:not([open]), {is_me}", state="attached")
+        for button in page.query_selector_all(is_me)[:1]:
+            button.click()
         page.wait_for_selector("#enter:not([open])", state="attached")
         page.wait_for_selector("#answers")
         return page

@@ -42,7 +42,7 @@ const events = listen((news) => {
   inTurn(async () => {
     if (progress.finalized) return showDone();
     latest = news.assignment;
-    if (!me) await enter(session.served.reviewer || localStorage.getItem("jrh-reviewer") || "");
+    if (!me) await enter(session.served.reviewer || stored());
     else if (news.assignment > assignment) await load();
     if (me) showHow();
     showEnd();
@@ -53,7 +53,7 @@ function showHow() {
   const rows = source.rows, number = rows.filter((row) => !isOpen(row)).length, isAll = rows.length && number === rows.length;
   const waiting = progress.ended < progress.total ? `The sample is drawn when all cases are made: ${progress.ended} of ${progress.total}.` : "";
   if ($("count")) $("count").textContent = isAll ? `all ${number} ${DONE}` : `${number} of ${rows.length}`;
-  const all = isAll ? `All are ${DONE}. You can still change them. Press Finish when you are done.` : "";
+  const all = isAll ? `All are ${DONE}. You can still change them.${others.length ? "" : " Press Finish when you are done."}` : "";
   showProgress(capital(DONE), number, rows.length, waiting || all || (rows.length ? "" : "There is nothing for you to label."));
 }
 
@@ -112,15 +112,17 @@ function showEntrance(text, problem = "") {
   (name.hidden ? begin : name).focus();
 }
 
+const stored = () => localStorage.getItem("jrh-reviewer") ?? "";
 // A name without what people write now so, now so.
 const bare = (name) => name.replace(/\s/g, "").toLowerCase();
-// Lets somebody in; one whose name is nearly that of a person with labels is asked for the right one.
-async function enter(typed, isOther = false) {
+// Lets somebody in; one who types a name that somebody with labels has, or nearly so, is asked for the right one.
+async function enter(typed, isSure = typed === stored()) {
   if (!typed) return showEntrance("");
-  const known = names.includes(typed) ? null : names.find((other) => bare(other) === bare(typed));
-  if (known && !isOther && !session.served.reviewer) {
-    const choose = (text, name, isOther) => button("same", text, inTurn(() => enter(name, isOther)));
-    return showEntrance(typed, [`“${known}” is a name here. Is that you? `, choose(`Yes, I am ${known}`, known), choose("No, somebody else", typed, true)]);
+  const known = names.includes(typed) ? typed : names.find((other) => bare(other) === bare(typed));
+  if (known && !isSure && !session.served.reviewer) {
+    const choose = (text, name) => button("same", text, inTurn(() => enter(name, true)));
+    const other = known === typed ? "If not, type another name." : choose("No, somebody else", typed);
+    return showEntrance(typed, [`“${known}” is a name here. Is that you? `, choose(`Yes, I am ${known}`, known), other]);
   }
   const entered = await ask("/reviewers", { name: typed }, ({ error }) => showEntrance(typed, error));
   if (!entered) return;
@@ -162,12 +164,15 @@ const inWords = (value, word) => OWN_WORDS[`${value} ${word}`] ?? word.replace(/
 const offered = () => [...body.labels.map(([label, key, word]) => [label, key, inWords(label, word)]), [null, "c", "cannot tell"]];
 const ofVote = (word) => offered()[body.labels.findIndex(([, , other]) => other === word)]?.[2] ?? word;
 
+let lastQuestion = "";
 // Keys of cases are others when the page is served again.
 look.draft = (row) => [me.name, questions[0], questions.length, row.number, row.title];
 look.opened = (row) => {
   $("about").replaceChildren(`Case ${row.number}`);
   if (!body) return $("voices").replaceChildren();
-  $("title").replaceChildren(long(body.question, undefined, LONGEST));
+  const isAnother = lastQuestion && lastQuestion !== body.question;
+  lastQuestion = body.question;
+  $("title").replaceChildren(isAnother ? make("span", { class: "tag warn" }, "another question now") : "", long(body.question, undefined, LONGEST));
   const isLengthy = body.question.length > LENGTHY;
   $("title").classList.toggle("lengthy", isLengthy);
   $("title").tabIndex = isLengthy ? 0 : -1;
@@ -188,12 +193,12 @@ look.opened = (row) => {
   note.append(takeBack, late || "");
   $("voices").replaceChildren(isBlind ? "" : make("section", { class: "votes", "aria-label": "What people said" }, votes),
     make("section", { id: "answers", "aria-label": "Your label" },
-      make("h3", { id: "asks" }, ASKS.find(([scale]) => body.scale.startsWith(scale))[1]), make("p", { id: "count" }),
-      make("details", { class: "rule" }, make("summary", {}, make("span", { dir: "auto" }, body.question))), answers, make("div", { id: "remarks" }, note)));
+      make("h3", { id: "asks", tabindex: "-1" }, ASKS.find(([scale]) => body.scale.startsWith(scale))[1]), make("p", { id: "count" }),
+      body.question.length > SHORT ? make("details", { class: "rule" }, make("summary", {}, make("span", { dir: "auto" }, body.question))) : make("p", { dir: "auto" }, body.question), answers, make("div", { id: "remarks" }, note)));
   barSize.observe($("answers"));
   showHow();
 };
-const LENGTHY = 300;
+const LENGTHY = 300, SHORT = 80;
 const barSize = new ResizeObserver(() => root.style.setProperty("--answers", `${$("answers")?.offsetHeight ?? 0}px`));
 const isGiven = (key) => rowsByKey.get(key)?.value;
 
@@ -216,13 +221,15 @@ async function answer(label, word) {
   const row = view.row;
   if (document.querySelector("dialog[open]")) return;
   if (!offered().some(([other, , same]) => other === label && same === word)) return toast(`“${word}” is not an answer to this case.`);
-  const after = await tell(row, { label, note: noteNow() });
+  const after = await tell(row, { label, note: noteNow() }), isInBar = document.activeElement.closest("#answers");
   if (!after) return;
   say(row, `Saved: ${inWords(after.value, after.word)}`);
   // Not where somebody has gone on meanwhile.
   if (view.row?.key !== row.key) return;
   const next = nextOpen(row);
   await open(next ?? rowsByKey.get(row.key));
+  // A key that is held down presses nothing there.
+  if (isInBar) $("asks").focus({ preventScroll: true });
   if (next || wasAsked) return;
   wasAsked = true;
   toast();
@@ -246,7 +253,7 @@ async function undo() {
 // `isLast` where the last case has just got its label.
 function wantEnd(isLast = false) {
   const left = source.rows.filter(isOpen).length;
-  const some = questions.length > 1 ? " You see one rubric after another, so your labels are about the first ones only." : "";
+  const some = questions.length > 1 ? " Rubrics come one after another: you have labelled cases of the first ones only." : "";
   const text = left ? `${counted(left, "case")} of ${grouped(source.rows.length)} ${left > 1 ? "have" : "has"} no label.${some} To continue another day, close this page instead: what you did is saved.` : `All your cases are ${DONE}.`;
   const loose = source.rows.filter((row) => isOpen(row) && draftOf(row)).length;
   const notes = loose ? ` ${counted(loose, "note")} on cases without a label ${loose > 1 ? "stay" : "stays"} in this browser only.` : "";

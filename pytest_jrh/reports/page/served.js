@@ -75,7 +75,7 @@ const forgetDraft = (row) => localStorage.removeItem(draftName(row));
 function noteField(row, isSaid, save) {
   const keep = (note) => inTurn(async () => {
     const now = rowsByKey.get(row.key);
-    if (!isSaid(now)) toast("Note kept. It is saved with what you say of the case.");
+    if (!isSaid(now)) toast("Note kept. It will be saved with your answer.");
     else if (await save(now, note)) toast("Note saved.");
   })();
   const keydown = (event) => {
@@ -97,7 +97,7 @@ const noteNow = () => $("note")?.value ?? "";
 // Asks before people end it; where others still work, it can be ended for them, too. `choice` is "me" or "all".
 let finish = (choice) => choice;
 const ending = dialog("end", "Finish?", make("p", { id: "end-text" }), make("form", { method: "dialog", class: "steps" },
-  make("button", { value: "" }, "Go on"),
+  make("button", { value: "", autofocus: "" }, "Not yet"),
   make("button", { value: "all", hidden: "" }, "End it for everybody"),
   make("button", { value: "me", class: "primary" }, "Finish")));
 ending.addEventListener("close", () => ending.returnValue && finish(ending.returnValue));
