@@ -45,6 +45,8 @@ from pytest_jrh.sources.columns import (
 from pytest_jrh.sources.tables import with_named
 from pytest_jrh.store.records import case_digest
 
+_PROGRAM = "python -m pytest_jrh"
+
 
 def label_file(options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
@@ -74,14 +76,19 @@ def label_file(options: Namespace) -> int:
         texts = texts_to_label(table, options.text, options.case, options.by, options.label)
         notices = table.notices
     items: dict[CaseKey, TextToLabel] = {}
+    rows = 0
     for item in texts:
+        rows += 1
         if items.setdefault(item.key, item).turns != item.turns:
             raise InputError(
                 f"the case {shown(item.key.case)} has two texts",
                 str(path),
                 hint="tell them apart by --case COL",
             )
-    without_text = sum(not item.turns for item in items.values())
+    if without_text := sum(not item.turns for item in items.values()):
+        notices = (*notices, f"{counted(without_text, 'case')} without a text: left out")
+    if again := rows - len(items):
+        notices = (*notices, f"{counted(again, 'row')} of a case with the same text above")
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
     cases = _cases(items.values(), _rubrics(options.rubric, rubric_ids), pair)
     if options.labels:
@@ -92,10 +99,11 @@ def label_file(options: Namespace) -> int:
         message = f"has no text for that rubric; its rubrics: {listed(rubric_ids) or 'none'}"
         if options.label or options.labels:
             message = "already has a label for every text"
-        hint = f'say what to ask: --rubric "{next(iter(rubric_ids), "ID")}: TEXT"'
-        raise InputError(message, str(path), hint=hint)
+        elif not options.rubric:
+            message = "has no rubric, so there is nothing to ask of its texts"
+        raise InputError(message, str(path), hint='say what to ask: --rubric "ID: TEXT"')
     # One case of each rubric.
-    asked = {case.rubric.id: case for case in cases}.values()
+    asked = [*{case.rubric.id: case for case in cases}.values()]
     if table is not None:
         notices = (*notices, *_other_words(table, verdicts, asked))
     votes: Disputes = {}
@@ -133,11 +141,11 @@ def label_file(options: Namespace) -> int:
     # No case is made here: the sample is drawn at once.
     board.announce([""])
     board.end("")
+    progress = board.progress()
     server = serve(Labelling(board, votes, words=options.words, file=out.name))
     lines = [
         *notices,
-        f"{path}: {board.progress().shown:,} of {counted(total, 'case')} to label; left out, "
-        f"without a text: {without_text:,}",
+        f"{path}: {progress.shown:,} of {counted(total, 'case')} to label, {progress.done:,} done",
         f"label them at {server.url}",
         f"Each label is written to {out} at once ({len(labels.people()):,} so far). "
         "Ctrl-C stops; run the same command again to continue.\n",
@@ -148,25 +156,40 @@ def label_file(options: Namespace) -> int:
         board.finalized.wait()
     server.stop()
     text = _how_far_people_agree(labels, out)
-    if number := len(labels.people()):
-        command = ["init", "NAME", "--log"] if table is None else ["check"]
-        command += [str(path), "--labels", str(out)]
-        if table is None:
-            for case in asked:
-                command += ["--rubric", f"{case.rubric.id}: {case.rubric.instructions}"]
-        else:
-            if pair:
-                command.append("--pairs")
-            if options.case:
-                command += ["--case", options.case]
-            by = options.by
-            if by and [by] != [*verdicts] and _has_answer(table, by, asked):
-                command += ["--verdict", by]
-            elif len(verdicts) != 1:
-                command += ["--verdict", "COL"]
-        text += f"{counted(number, 'label')}, for: python -m pytest_jrh {shlex.join(command)}\n"
+    said = [label.label for label in labels.people()]
+    if said:
+        unsure = said.count(None)
+        answers = counted(len(said) - unsure, "label")
+        if unsure:
+            answers += f" and {unsure:,} times “cannot tell”"
+        text += f"{answers}, for: {_next_commands(options, table, verdicts, asked)}"
     sys.stdout.write(visible(text))
     return 0
+
+
+def _next_commands(
+    options: Namespace, table: Table | None, verdicts: Sequence[str], asked: Sequence[Case]
+) -> str:
+    """What the labels are for: figures of the verdicts that a table has, and else a suite."""
+    files = [str(options.file), "--labels", str(options.disagreements or options.out)]
+    if table is not None and options.case:
+        files += ["--case", options.case]
+    check, suite, by = ["check", *files], ["init", "NAME", "--log", *files], options.by
+    if asked[0].scale.orders:
+        check.append("--pairs")
+    is_verdict = table is not None and by and _has_answer(table, by, asked)
+    if is_verdict and [by] != [*verdicts]:
+        check += ["--verdict", by]
+    elif len(verdicts) != 1:
+        check += ["--verdict", "COL"]
+    for case in asked:
+        suite += ["--rubric", f"{case.rubric.id}: {case.rubric.instructions}"]
+    if table is not None and (verdicts or is_verdict):
+        return f"{_PROGRAM} {shlex.join(check)}\n"
+    text = f"{_PROGRAM} {shlex.join(suite)}\n"
+    if table is not None:
+        text += f"or, of a column of verdicts: {_PROGRAM} {shlex.join(check)}\n"
+    return text
 
 
 def _refuse_options(options: Namespace, out: Path) -> None:
@@ -211,7 +234,8 @@ def _how_far_people_agree(labels: LabelTable, out: Path) -> str:
     """A line about the cases that several people labelled, and what settles them; empty where there
     are none.
     """
-    by_case = grouped((label.case_digest, label.label) for label in labels.people())
+    people = labels.people()
+    by_case = grouped((of.case_digest, of.label) for of in people if of.label is not None)
     shared = [len({*said}) for said in by_case.values() if len(said) > 1]
     if not shared:
         return ""

@@ -139,7 +139,9 @@ _ENTRY = """<!doctype html>
 <link rel="icon" href="data:,"><title>pytest-jrh</title></head>
 <body><p><a href="/">Open the page</a></p></body></html>
 """
-_STRANGER = "This address is of a session that has ended. Open the one that the command printed last."
+_STRANGER = (
+    "This address is of a session that has ended. Open the one that the command printed last."
+)
 
 
 class Guard:

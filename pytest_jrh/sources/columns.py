@@ -202,6 +202,8 @@ def refuse_missing(
     """
     for role, column in named:
         its_tables = tables if labels is None or role not in OF_PEOPLE else [labels]
+        if role == "verdict":
+            its_tables = [of for of in tables if of is not labels]
         its_tables = tables[:1] if role == "by" else its_tables
         columns: dict[str, None] = {}
         made = {"", PLACE}
@@ -643,7 +645,10 @@ def texts_to_label(
     text_columns = text_columns or columns_named(table, TEXTS)
     epoch = only_column(table, "epoch", text_columns)
     # No option names this column.
-    rubric = "".join(columns_named(table, "rubric_id")[:1])
+    rubric, wording = "".join(columns_named(table, "rubric_id")[:1]), "rubric_text"
+    if rubric:
+        # Beside its id the rubric is its text.
+        wording = "".join(columns_named(table, "rubric_text rubric")[:1])
     rubric = rubric or only_column(table, "rubric", text_columns)
     case = case or case_column(table, text_columns, [epoch, rubric])
     needed = [("case", case), *(("text", name) for name in text_columns or [""])]
@@ -658,7 +663,7 @@ def texts_to_label(
                 key=f"--{role}",
                 hint=f"name it: {ways}",
             )
-    columns = (case, rubric, epoch, "rubric_text", by, label)
+    columns = (case, rubric, epoch, wording, by, label)
     for row, (*of_case, rubric_text, word, said) in enumerate(table.cells(*columns)):
         if said:
             continue

@@ -137,6 +137,8 @@ def test_the_text_of_a_form(name: str, text: str, arguments: tuple[str, ...], sh
         (NAMED, "short: In a line.", {"short": "In a line."}),
         (NAMED.replace("short", "so short"), "so short: In a line.", {"so short": "In a line."}),
         ("id,rubric,text\na,polite,b\n", "In a line.", {"polite": "In a line."}),
+        ("id,rubric_id,rubric,text\na,p,Be kind.,b\n", "", {"p": "Be kind."}),
+        ("id,Rubric ID,rubric,rubric_text,text\na,p,x,Be kind.,b\n", "", {"p": "Be kind."}),
     ],
 )
 def test_rubric_is_a_text_a_file_or_of_rows(text: str, rubric: str, asked: dict[str, str]) -> None:
@@ -164,7 +166,7 @@ def test_a_scale_has_its_scores() -> None:
         ("id,said\na,b\n", POLITE, "--text: no column is known; its columns are id, said"),
         ("nr,text\na,b\n", POLITE, "--case: no column is known; its columns are nr, text"),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
-        (BARE, (), "has no text for that rubric; its rubrics: none"),
+        (BARE, (), "has no rubric, so there is nothing to ask of its texts"),
         (NAMED, ("--rubric", "kind: It is."), "its rubrics: polite, short"),
         ("id,text\na,\n", POLITE, "has no text for that rubric"),
         ("", POLITE, "is empty; must be CSV or JSON lines"),
@@ -201,11 +203,17 @@ def test_a_name_is_no_more_than_text_on_the_terminal(capsys: Capsys) -> None:
 
 
 def test_what_is_left_out_and_what_is_next_is_said(capsys: Capsys) -> None:
-    label_here(write("t.csv", f"id,text\na,{'So. ' * 40_000}\nb,\nc,d\n"), *POLITE)
+    name = write("t.csv", f"id,text\na,{'So. ' * 40_000}\nb,\nc,d\nc,d\n")
+    label_here(name, *POLITE, "--reviewer=ann")
     said = capsys.readouterr().out
-    assert "t.csv: 2 of 2 cases to label; left out, without a text: 1\n" in said
+    assert said.startswith(
+        "1 case without a text: left out\n1 row of a case with the same text above\n"
+        "t.csv: 2 of 2 cases to label, 0 done\n"
+    )
     assert said.endswith(
-        "2 labels, for: python -m pytest_jrh check t.csv --labels labels.csv --verdict COL\n"
+        "2 labels, for: python -m pytest_jrh init NAME --log t.csv --labels labels.csv --rubric "
+        "'polite: The answer is polite.'\nor, of a column of verdicts: python -m pytest_jrh check "
+        "t.csv --labels labels.csv --verdict COL\n"
     )
     label_here(write("t.jsonl", RUN), *POLITE)
     command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
@@ -281,7 +289,7 @@ def test_a_column_that_was_drawn_by_is_named_for_check(capsys: Capsys) -> None:
         printed = capsys.readouterr().out
         left_out = "1 case without a value in judge_polite: not drawn\n"
         assert printed.count(left_out) == (by == "judge_polite")
-        assert "t.csv: 4 of 9 cases to label;" in printed
+        assert "t.csv: 4 of 9 cases to label, 0 done" in printed
         command = printed.splitlines()[-1].partition(" pytest_jrh ")[2]
         assert command == f"check t.csv --labels {by}.csv{more}"
     assert main(["check", name, "--labels=judge_polite.csv", "--verdict=judge_polite"]) == 0
