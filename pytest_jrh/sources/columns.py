@@ -646,10 +646,11 @@ def texts_to_label(
     epoch = only_column(table, "epoch", text_columns)
     # No option names this column.
     rubric, wording = "".join(columns_named(table, "rubric_id")[:1]), "rubric_text"
-    if rubric:
+    if not rubric:
+        rubric = only_column(table, "rubric", text_columns)
+    elif wording not in table.columns:
         # Beside its id the rubric is its text.
-        wording = "".join(columns_named(table, "rubric_text rubric")[:1])
-    rubric = rubric or only_column(table, "rubric", text_columns)
+        wording = "".join(columns_named(table, "rubric")[:1])
     case = case or case_column(table, text_columns, [epoch, rubric])
     needed = [("case", case), *(("text", name) for name in text_columns or [""])]
     needed += filter(itemgetter(1), [("by", by), ("label", label)])
