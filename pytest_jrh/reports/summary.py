@@ -382,8 +382,8 @@ def next_lines(session: Session) -> Iterator[Line]:
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
-        text = "--verdict COL compares a judge with them; --settled COL, or label --disagreements, "
-        yield Line("next", f"{text}settles disputes")
+        text = "--verdict COL compares a judge with them; settle disputes in a column of their own "
+        yield Line("next", f"{text}(--settled COL), or with label --disagreements")
         return
     worst = worst_verdicts(session)
     if len(worst) and (session.is_table or session.word != "PASS"):
@@ -449,8 +449,8 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
         text += f"; if a label{whose} is wrong, correct it in that row"
         if votes.disputed:
-            text += "; --settled COL, or of a label file label TABLE --disagreements FILE, settles "
-            text += "disputes"
+            text += "; settle disputes in a column of their own (--settled COL) or, if they are in "
+            text += "a label file, with label TABLE --disagreements FILE"
         return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.

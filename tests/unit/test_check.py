@@ -205,7 +205,7 @@ def test_each_case_without_a_label_is_counted_once(
 
 def test_what_settles_disputes_is_said(run: Run) -> None:
     table = written("case,ann,bo,verdict\na,1,1,0\nb,0,1,0\n")
-    settles = "--settled COL, or of a label file label TABLE --disagreements FILE, settles disputes"
+    settles = "settle disputes in a column of their own (--settled COL) or, if they are in a label"
     people = ("--label=ann", "--label=bo")
     assert settles in " ".join(run(table, *people)[1].split())
     assert settles not in " ".join(run(table, "--label=ann")[1].split())
