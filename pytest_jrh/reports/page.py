@@ -79,14 +79,17 @@ the table itself."""
 _LONGEST_TITLE = 160
 _MARK = r"(?m)[*_`|~#>\[]|^\s*(-|\+|\d+[.)])\s"
 _MOST_MARKED = 100_000
-# Formulas, and each backslash with the sign behind it, of which Markdown would take signs away. The
-# last alternative begins the name that stands for one of these while a text is parsed.
+# Formulas, products, names such as `__init__`, and each backslash with the sign behind it, of which
+# Markdown would take signs away. The last alternative begins the name that stands for one of these
+# while a text is parsed.
 _AS_WRITTEN = r"""(?x)
     \$\$[^$`]+\$\$
     |\$(?=\S)[^$\n`]+(?<=\S)\$(?!\d)
     |\\\[(?:(?!\\\[|\n\n)[^`])+?\\\]
     |\\\((?:(?!\\\(|\n\n)[^`])+?\\\)
     |\\(?:[!-/:-@\[-`{-~]|(?=\n))
+    |(?<=[A-Za-z0-9])\*+(?=[A-Za-z0-9])
+    |(?<!\w)__\w+__(?!\w)
     |JRH
     """
 
