@@ -26,7 +26,6 @@ from pydantic import ValidationError
 from pytest_jrh.cli.check import meanings
 from pytest_jrh.config.rubrics import load_rubrics
 from pytest_jrh.core import (
-    Fields,
     InputError,
     Json,
     Problem,
@@ -515,7 +514,11 @@ def labels_in(
     Values that mean nothing are problems; words are those of `unknown`.
     """
     scale = options.answer_scale
-    values = Values(options.map, scale, options.one, None)
+    mapping = {**options.map}
+    for word in options.one and BARE:
+        # It is one of the prompt, which may mean the opposite.
+        mapping.pop(word, None)
+    values = Values(mapping, scale, options.one, None)
     unread: list[Problem] = []
     cells = table.at(column)
     texts = [*map(as_text, cells)]
@@ -601,7 +604,7 @@ def judge_prompt(options: Namespace, values: Json, problems: list[Problem]) -> N
     placeholder = f"{placeholder}|{_CERTAIN}"
     text = re.sub(placeholder, lambda match: form % names[match[1] or match[2]], text)
     values |= {"own_prompt": text, "names": names}
-    values |= _verdict_values(text, options, values["meanings"], problems)
+    values |= _verdict_values(text, options, values, problems)
     if names and all(names.values()):
         parse_prompt(text, file, stage=JUDGE.name, of=values["prompts_of"])
 
@@ -617,11 +620,9 @@ def _variable(name: str, columns: Mapping[str, str]) -> str:
     return known or "".join(found if len(found) == 1 else ())
 
 
-def _verdict_values(
-    text: str, options: Namespace, meanings: Fields, problems: list[Problem]
-) -> Json:
-    """How the verdict is found in the text of an answer; nothing where the prompt asks for our
-    JSON.
+def _verdict_values(text: str, options: Namespace, values: Json, problems: list[Problem]) -> Json:
+    """How the verdict is found in the text of an answer, and what it means; nothing where the
+    prompt asks for our JSON with our scores.
     """
     scale = options.answer_scale
     pattern, file = options.verdict, str(options.prompt)
@@ -631,16 +632,18 @@ def _verdict_values(
         message = f"--verdict: {received(pattern, error.errors()[0]['msg'])}"
         raise InputError(message) from None
     words = {*re.findall(r"\w+", text.casefold())}
-    if not pattern and {"score", "reasoning", "json"} <= words:
+    # Most people give a 1 to what is right.
+    is_ours = values["mode"] != "binary" or "violat" in str(words)
+    if not pattern and {"score", "reasoning", "json"} <= words and is_ours:
         return {}
     scores: Json = {}
     known = {word: word for word in scale.label_words}
-    for value, meaning in {**known, **meanings, **options.map}.items():
+    for value, meaning in {**known, **values["meanings"], **options.map}.items():
         word = as_word(value)
         if value in options.unknown:
             scores[word] = word
         # What 1 means in labels, it need not mean in a prompt.
-        elif meaning not in (None, "") and (word not in BARE or word in options.map):
+        elif meaning not in (None, "") and (word not in BARE or value in options.map):
             try:
                 score = label_value(meaning, scale)
             except NoLabelError as error:
@@ -655,16 +658,18 @@ def _verdict_values(
     ]
     strangers = [word for word in offered if as_word(word) not in {**scores, **options.map}]
     scores = {word: scores[word] for word in map(as_word, offered) if word in scores}
-    form = "Verdict: (WORD|WORD)"
+    form = '"WORD": "?(WORD|WORD)'
     if scale.is_ordered:
         scores, strangers = {str(score): score for score in scale.scores}, []
-        form = "Score: (\\d+)"
+        form = '"WORD": (\\d+)'
     ends = "|".join(map(re.escape, scores))
     # A field of JSON or element of XML, where the prompt has one, or the last line, alone or behind
     # a name and a colon.
-    pattern = options.verdict or rf'(?i)[<"]\w+(?:>|" *:)\W*({ends})(?=\s*["<])'
+    pattern = pattern or rf'(?i)[<"]\w+(?:>|" *:)\W*({ends})(?=\s*["<,}}])'
     if not (options.verdict or re.search(pattern, text)):
-        pattern = rf'(?im)^[^\w\n]*(?:\w[\w ]*["*]*[:=]\W*)?({ends})\W*\Z'
+        # Prompts that write OK: have a reason behind it.
+        reason = ":.*|" if re.search(rf"(?i)({ends})\W?:", text) else ""
+        pattern = rf'(?im)^[^\w\n]*(?:\w[\w ]*["*]*[:=>{{]\W*)?({ends})(?:{reason}\W*</\w+>)?\W*\Z'
         if "json" in words:
             message = "nothing says where in an answer the verdict is"
             answer = f"--verdict '{form}'"

@@ -217,7 +217,7 @@ def test_rubrics_of_a_file_are_taken(
 ) -> None:
     """With a prompt that is shown the last answer alone, which is said."""
     rubrics = f"- id: kind\n  instructions: Be kind.\n  {answers}"
-    write_files(project, {"our.yml": rubrics, "own.md": "{{ output }} in JSON: score, reasoning"})
+    write_files(project, {"our.yml": rubrics, "own.md": "{{output}} violates JSON score reasoning"})
     said = init("first", "--log", log, "--rubric=our.yml", "--prompt=own.md")
     assert "It shows only the last answer of a run; {{ transcript }} shows all of it." in said
     assert (project / RUBRICS).read_text("utf-8") == rubrics
@@ -426,10 +426,15 @@ def test_labels_of_a_file_and_of_nested_fields_are_read(project: Path, init: Ini
 
 
 def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
-    """Labels that are numbers say nothing of the words of a prompt."""
+    """Labels that are numbers say nothing of the words of a prompt, nor these of the labels."""
+    begin = [*write_table(project, "binary"), "--prompt=own.md"]
     (project / "own.md").write_text("{{ output }} End with PASS or FAIL.", "utf-8")
-    init(*write_table(project, "binary"), "--prompt=own.md")
+    init(*begin)
     assert only_judge(project).settings.section.score_map == {"pass": 0, "fail": 1}
+    (project / "own.md").write_text("{{ output }} 1 if unkind; JSON: reasoning, score", "utf-8")
+    init(*begin, "--verdict=score.: (0|1)", "--map=1=violated", "--map=0=satisfied", "--force")
+    labels = {key[1]: label.value for key, label in ready(project).labels.items()}
+    assert labels == ANSWERS["binary"][-1]
 
 
 @pytest.mark.parametrize(
@@ -449,6 +454,7 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
         ([], "<<input>> <<rules>>: PASS or FAIL", "own.md:1: <<rules>> is not a part of an ans"),
         ([], "{output} by {context}: PASS or FAIL", "own.md:1: {context} shows a context, and no"),
         ([], "{{ output }} PASS, FAIL or NONE", "--map NONE=MEANING\n"),
+        ([], "{{ output }} JSON: reasoning, score", "WORD=violated --map WORD=satisfied\n"),
     ],
 )
 def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
@@ -523,12 +529,13 @@ OFFERS = {
     "<VERDICT>OK</VERDICT> or <VERDICT>POOR</VERDICT>": "So. <verdict>ok</verdict>",
     'Reply {"verdict": "OK" | "POOR", "why": "..."}': '{"verdict": "OK", "why": "good"}',
     'In JSON: {"verdict": "OK"} or {"verdict": "POOR"}': '{"why": "Poor.", "verdict":"ok"}',
-    "Say:\n- OK: the reply, or the FAQ, says so\n- POOR: else": "OK",
+    "Say:\n- OK: the reply, or the FAQ, says so\n- POOR: else": "**OK:** it is not POOR",
     "1. OK if it is\n   supported\n2. POOR if not": "Verdict: OK",
     "Answer with OK if the FAQ\nsays so or POOR if it does not.": "So.\nOK.",
     "If it is right, answer OK. If it is not, answer POOR.": "`OK`",
-    "One word:\n\nOK\nPOOR": "OK",
-    "End with OK or POOR.\n\nQUESTION: {{ input }}\nANSWER:": "OK",
+    "One word:\n\nOK\nPOOR": "<verdict>\nOK\n</verdict>",
+    "End with OK or POOR.\n\nQUESTION: {{ input }}\nANSWER:": "So.\n\\boxed{OK}",
+    'JSON: reasoning, {"score": "OK"} or {"score": "POOR"}': '{"why": "Poor.", "score": "ok"}',
 }
 
 
