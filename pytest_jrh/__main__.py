@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="a new folder (default: %(default)s)",
     )
     schema = commands.add_parser(
-        "schema", help="write JSON schemas with which editors check configs and rubric files"
+        "schema", help="write JSON schemas, so that editors can check configs and rubric files"
     )
     schema.add_argument(
         "--folder",

@@ -328,7 +328,7 @@ class _Making:
             if follows:
                 return False
             raise NoVerdictCase(
-                "unusable_edit", f"the editor returned the call of turn {act.turn} as it was"
+                "unusable_edit", f"the editor did not change the call of turn {act.turn}"
             )
         self.work.splice(
             step,
@@ -349,7 +349,9 @@ class _Making:
         name = draft.tool.strip()
         tool = self.tools.get(name)
         if tool is None or not tool.examples:
-            raise _broken(f"[{position}] the call put in is of {name!r:.80}, which no run calls")
+            raise _broken(
+                f"[{position}] the inserted call is of {name!r:.80}, a tool that no run calls"
+            )
         # Their fields are those of a real call, its result, and a turn of the run that has calls.
         call, result = tool.examples[0]
         with_calls = (turn for turn in self.work.run.messages if turn.get("tool_calls"))

@@ -107,7 +107,7 @@ PERTURBATION = Kind(
     name=UNNAMED_BASE,
     key="perturbation",
     noun="perturbation",
-    marker="a case that was edited to violate its rubric, or to land on a score",
+    marker="a case that was edited to violate its rubric, or to deserve a certain score",
     answer="wanted",
     stages=_STAGES,
 )

@@ -215,12 +215,12 @@ def _settings(options: argparse.Namespace) -> Json:
     needs |= {"error": "threshold", "within": "scale", "order": "pairs"}
     for name, needed in needs.items():
         if name.replace("-", "_") in values and values.get(needed, "") == "":
-            raise InputError(f"has no meaning without --{needed}", key=f"--{name}")
+            raise InputError(f"needs --{needed}", key=f"--{name}")
     if "within" in values:
         width = options.scale[1] - options.scale[0]
         if not 0 <= options.within < width:
             raise InputError(
-                f"got {options.within}; must be from 0 to below {width}, the scale's width",
+                f"got {options.within}; must be >= 0 and below {width}, the scale's width",
                 key="--within",
             )
     values.update(meanings(options))
@@ -232,7 +232,7 @@ def meanings(options: argparse.Namespace) -> Json:
     """What options say that words, and ones of columns, mean."""
     for name in ("scale", "classes"):
         if options.one and getattr(options, name, None):
-            raise InputError(f"has no meaning with --{name}", key="--one")
+            raise InputError(f"cannot be used with --{name}", key="--one")
     by_option: Json = {}
     for name in ("map", "one"):
         by_option[name] = {}
@@ -257,7 +257,7 @@ def _meaning_of_one(text: str) -> tuple[str, str]:
         if said in words:
             return column, meaning
     raise argparse.ArgumentTypeError(
-        f"got {shown(text)}; must be {' or '.join(ONES)}, alone or behind COL="
+        f"got {shown(text)}; must be {' or '.join(ONES)}, alone or after COL="
     )
 
 
@@ -279,7 +279,7 @@ def _share(text: str) -> float:
         share = -1
     if not 0 <= share < 1:
         raise argparse.ArgumentTypeError(
-            f"got {shown(text)}; must be a number from 0 to below 1, such as 0.05"
+            f"got {shown(text)}; must be a number >= 0 and below 1, such as 0.05"
         )
     return share
 
@@ -306,7 +306,7 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield f"--map: no label or verdict is {listed(strangers)}"
     for column in values.of_numbers:
         event = "pass" if values.bare_ones[column] == "passed" else "violation"
-        yield f"numbers of {column}: the probability of a {event}"
+        yield f"the numbers in {column} are probabilities of a {event}"
     judges = checked.judge_names
     if judges:
         [grounds] = checked.session.grounds.values()
@@ -314,17 +314,14 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         for case in checked.unlabelled:
             bare += not (case.votes or any(map(case.given.get, judges)))
         if count := len(checked.unlabelled) - len(grounds.votes.disputed) - bare:
-            but = " but how many are violated" if scale.is_verdict else ""
-            yield f"{counted(count, 'case')} without a label: in no figure below{but}."
+            but = " except how many are violated" if scale.is_verdict else ""
+            yield f"{counted(count, 'case')} without a label: counted in no figure below{but}."
         if bare:
             yield f"{counted(bare, 'case')} with neither label nor verdict: ignored"
         if count := sum(case.label is not None and not case.given for case in table.cases.values()):
             yield f"{counted(count, 'label')} of cases without a verdict, not used."
     for column, count in values.errors.items():
-        yield (
-            f"! {counted(count, 'cell')} of {column} with an error of the spreadsheet, read as "
-            "empty"
-        )
+        yield f"! {counted(count, 'cell')} of {column} with a spreadsheet error, read as empty"
     sets = checked.decision.sets if checked.decision else ()
     if any(of.asked.question == "another" for of in sets):
         yield "the baseline counts as another judge; pass --same-judge if only the prompt is new"
@@ -400,7 +397,7 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
             # A class that a judge never gives is in its figures.
             yield f"{line}--map WORD= counts it as missing"
     if NOT_APPLICABLE in said["label"] | said["verdict"]:
-        yield f"{NO_SUCH} is an answer, right or wrong; --map {NO_SUCH}= counts it as missing"
+        yield f"{NO_SUCH} counts as an answer, right or wrong; --map {NO_SUCH}= makes it missing"
 
 
 _MOST_WORDS = 6

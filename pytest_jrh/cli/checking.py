@@ -72,8 +72,8 @@ _MOST_KEPT = 8192
 _MOST_NAMED = 3
 _ITSELF = "is compared with itself"
 _WEIGHTED = (
-    "its labels were drawn by the judge's verdicts, so its mistakes are among them more often "
-    "than the baseline's: the two cannot be compared"
+    "its labelled cases were drawn by the judge's verdicts, so they have more of its mistakes than "
+    "of the baseline's: the two cannot be compared"
 )
 
 
@@ -137,7 +137,7 @@ class CheckSettings:
                     assigned.append((role, "" if is_none else column))
         if any(PLACE in column for _, column in assigned):
             if self.rubric:
-                raise InputError(f"has no meaning with {PLACE}", key="--rubric")
+                raise InputError(f"cannot be used with {PLACE}", key="--rubric")
             assigned.append(("rubric", PLACE))
         return assigned
 
@@ -192,7 +192,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     """
     how = CheckSettings(**settings)
     if how.gate_by and not how.by:
-        raise InputError("has no meaning without --by", key="--gate-by")
+        raise InputError("needs --by", key="--gate-by")
     named, baseline = how.named(), how.baseline
     labels = earlier = labelled = before = None
     of_verdicts, roles = named, named
@@ -362,7 +362,7 @@ def _no_verdict(results: TableResults, rows: Iterable[int], missed: Iterable[str
     if cases := [results.nodes[its_id] for its_id in sorted(missed)]:
         names["no row"] = cases
     parts = [f"{listed(cases, _MOST_NAMED)}: {why}" for why, cases in names.items()]
-    return f"({'; '.join(parts)}): --common leaves out cases without one"
+    return f"({'; '.join(parts)}): --common leaves these cases out"
 
 
 def _votes(results: TableResults) -> Votes:

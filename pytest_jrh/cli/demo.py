@@ -30,8 +30,8 @@ FILES = (
 _ABOUT = """
 The suite has 25 answers of a support bot with labels by people, and the judge agrees with all of
 them: the first session passes. Then its prompt was made kinder, and it misses 6 of 12 violations
-that it found before: the second session fails, as the pull request would. No model was asked, as
-both replay recordings; the labels and verdicts of this example were written by its authors.
+that it found before: the second session fails, as it would in a pull request. No model was asked,
+because both replay recordings; the labels and verdicts of this example were written by its authors.
 
 See why, case by case:
   {folder}/outputs/examples/answers/changed/answers/report.html

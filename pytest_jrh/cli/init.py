@@ -222,7 +222,7 @@ _CONFIGS = "inputs/configs"
 # Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
 _SCHEMAS = ("config.schema.json", "rubrics.schema.json")
 """Files of the package, which are written beside the configs."""
-_MAP_OF_NUMBERS = "# map: {1: satisfied, 0: violated}   # where 1 is right"
+_MAP_OF_NUMBERS = "# map: {1: satisfied, 0: violated}   # if 1 is right"
 
 
 def start_suite(options: Namespace) -> int:
@@ -383,7 +383,7 @@ def _problems_of_names(options: Namespace, entries: Sequence[tuple[str, str]]) -
     """The entries are ids of rubrics and their texts, empty where they are to be filled in."""
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
-        hint = "name it alone, and write text and levels into its file; or --scale LOW-HIGH"
+        hint = "pass only its id, and write text and levels into its file; or pass --scale LOW-HIGH"
         problems.append(Problem("--rubric: a text has no levels", hint=hint))
     if (options.label or options.labels) and not entries:
         hint = "name it, such as --rubric honest"
@@ -417,8 +417,8 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
         return []
     return [
         Problem(
-            f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and "
-            "`.`, at most 64"
+            f"{argument}: got {shown(name)}; must be at most 64 letters, digits or `_`; `-` and "
+            "`.` may be inside"
         )
     ]
 
@@ -531,8 +531,8 @@ def labels_in(
     wrong = options.map.keys() & map(as_word, unknown)
     if unread and re.fullmatch(r"\D{1,200}", "".join(unknown)) and not wrong:
         options.unknown, unread = unknown, []
-        message = f"nothing says what is meant by {listed(map(shown, unknown))} ({column})"
-        hint = f"say of each whether it is {of_files['answers']}: --map WORD=MEANING"
+        message = f"nothing says what {listed(map(shown, unknown))} in {column} means"
+        hint = f"map each to {of_files['answers']}: --map WORD=MEANING"
         problems.append(Problem(message, hint=hint))
     # What a word of the prompt means may be said, too.
     asked = " ".join((options.verdict, *options.rubric, options.prompt_text))
@@ -591,7 +591,7 @@ def judge_prompt(options: Namespace, values: Json, problems: list[Problem]) -> N
                 answer = f"--context {shlex.quote(near[0]) if near else 'COL'}"
                 hint = f"{'' if near else f'{hint}; or '}name its column: {answer}"
         elif names[name] == "context" and not columns.get("context", True) and "{%" not in text:
-            message, answer = f"{match[0]} shows a context, and no answer has one", "--context COL"
+            message, answer = f"{match[0]} shows a context, but no answer has one", "--context COL"
             hint = f"name its column, {answer}, or take it out of the prompt"
         else:
             continue

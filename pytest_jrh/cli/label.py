@@ -58,7 +58,7 @@ def label_file(options: Namespace) -> int:
     is_drawn = options.sample and not options.disagreements
     if options.by and (table is None or not is_drawn):
         raise InputError(
-            "works with --sample of a table",
+            "needs a table and --sample",
             key="--by",
             hint="draw 60 of a table: --sample 60 --by COL",
         )
@@ -208,8 +208,8 @@ def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
     for row in labels.rows():
         if bool(row.weight) != bool(by):
             raise InputError(
-                f"a label here has {'a' if row.weight else 'no'} weight, and new ones have "
-                f"{'one' if by else 'none'}",
+                f"the labels here have {'weights' if row.weight else 'no weights'}, but new ones "
+                f"would have {'some' if by else 'none'}",
                 str(out),
                 row.line,
                 hint="name another file: --out CSV; labels have weights with --by",
@@ -222,7 +222,7 @@ def _beside(table: Table, pair: Sequence[str]) -> list[str]:
     """
     request = columns_named(table, PART_NAMES["request"])
     if not request or CHOSEN in map(as_word, pair):
-        reason = "columns whose names give the label away" if request else "no column of a request"
+        reason = "columns whose names reveal the label" if request else "no column with a request"
         raise table.error(
             f"has two answers ({listed(pair)}) and {reason}",
             "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text",
@@ -258,9 +258,9 @@ def _other_words(table: Table, verdicts: Iterable[str], asked: Iterable[Case]) -
         words = dict.fromkeys(filter(None, table.texts(column)))
         if words and not _has_answer(table, column, asked):
             yield (
-                f"The verdicts of {column} are {listed(words, 5)}, and people are asked for "
-                f"{listed(answers, 5)}: name a rubric file whose classes or levels these are "
-                "(--rubric FILE), or say to check what they mean (--map)."
+                f"The verdicts in {column} are {listed(words, 5)}, but people are asked for "
+                f"{listed(answers, 5)}: name a rubric file with these verdicts as its classes or "
+                "levels (--rubric FILE), or tell `check` what they mean (--map)."
             )
 
 

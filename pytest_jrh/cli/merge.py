@@ -138,7 +138,7 @@ def _refuse_strangers(
         if case not in specs:
             message = f"the suite {ready.suite.name!r} has no case {shown(case)}"
         elif result.outcome in JUDGED and result.judge_digest != digests.get(result.judge):
-            message = "the verdict is by another judge (model, prompt or parameters) than now"
+            message = "the verdict is by a judge with another model, prompt or parameters"
             hint = f"{_SAME_COMMIT} {_SUPPLIED}"
         else:
             with collecting(problems):
@@ -191,4 +191,4 @@ def _what_differs(
     if not is_disputed and content_digest(case) != result.extra.content:
         return "its text or its rubric's text is different"
     label = "disputed" if is_disputed else result.label
-    return f"its label was {label}, and is {case.expected}"
+    return f"its label was {label}, and is {case.expected} now"

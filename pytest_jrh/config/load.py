@@ -428,7 +428,7 @@ def _check_judges(
         if section.together and (of_pairs or kind.one_rubric or section.verdict):
             message = of_pairs or kind.one_rubric
             message = message or "`verdict` finds one verdict in a text, not several"
-            hint = "leave it out, or let a prompt answer in JSON, or a function of your own"
+            hint = "leave it out; or use a prompt that asks for JSON, or a function of your own"
             yield Mistake(entry.place_of("together"), message, hint)
         for value, score in (section.score_map or {}).items():
             if answers and score not in answers:
@@ -470,16 +470,18 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         message = f"names the two answers of a binary suite, but this one is {called}"
         yield Mistake(("suite", "answers"), message, "leave it out")
     if within is not None and mode != "ordinal":
-        message = f"is about ordinal judges, but this suite is {called}"
+        message = f"is for ordinal judges, but this suite is {called}"
         yield Mistake(("suite", "within"), message, "leave it out")
     of_pairs = [*map(converted.kind, (LABELS.name, PERTURBATION.name, SWAP.name))]
     if config.suite.of == "pairs":
         others = [kind for kind in map(converted.kind, kinds) if kind not in of_pairs]
         if others or config.cases.flip or config.cases.examples:
-            message = f"{listed(others) or 'cases.flip and cases.examples'} cannot be of pairs"
+            message = (
+                f"{listed(others) or 'cases.flip and cases.examples'} cannot be used with pairs"
+            )
             yield Mistake(KINDS_KEY, f"{message}; must be {listed(of_pairs)}, as the answers are")
     elif SWAP.name in kinds or config.judge.orders:
-        message = f"{SWAP.name} and judge.orders are about pairs, but this suite has none"
+        message = f"{SWAP.name} and judge.orders are for pairs, but this suite has none"
         yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or leave them out")
     for index, judge in enumerate(config.judges):
         if judge.orders:
@@ -529,7 +531,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         # Of single classes there may be n/a on any scale.
         is_of_classes = isinstance(getattr(gate, limit), dict)
         if getattr(gate, limit) is not None and not is_of_classes and mode not in modes:
-            message = f"is about {modes[0]} judges, but this suite is {mode}"
+            message = f"is for {modes[0]} judges, but this suite is {mode}"
             yield Mistake(("gate", limit), message, instead)
 
 

@@ -102,7 +102,7 @@ class Options:
 
     configs: tuple[Path, ...] = _option(
         "paths",
-        "collect this suite, and no other tests but those that you name; may be given several "
+        "collect only this suite and the tests that you name; may be given several "
         "times. With the ini key, pytest collects the suite along with all other tests",
         "FILE",
         name="config",
@@ -156,7 +156,7 @@ class Options:
         "paths",
         "write a report as a page (FILE.html), Markdown (FILE.md; also appended to "
         "$GITHUB_STEP_SUMMARY), JSON or JUnit (FILE.xml); may be given several times. By default "
-        "a suite that does not pass writes report.html to its results folder (none: it does not)",
+        "a suite that does not pass writes report.html to its results folder; none turns this off",
         "FILE",
         name="report",
         merged=True,

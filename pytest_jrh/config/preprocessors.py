@@ -173,19 +173,19 @@ def apply(
 def _mistake(state: Fields, run: AgentRun) -> str | None:
     """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
     if set(state) != set(_KEYS):
-        return f"left the keys {listed(map(str, state))}; the keys are {listed(_KEYS)}"
+        return f"set the keys {listed(map(str, state))}; they must be {listed(_KEYS)}"
     for key, kind in (("input", str), ("target", str), ("metadata", dict), ("messages", list)):
         if not isinstance(state[key], kind):
-            return f"left {key!r} as {type(state[key]).__name__} instead of {kind.__name__}"
+            return f"set {key!r} to {type(state[key]).__name__} instead of {kind.__name__}"
     try:
         json.dumps([state["messages"], state["metadata"]])
     except (TypeError, ValueError, RecursionError) as error:
-        return f"left a value that is not JSON: {printable(str(error))}"
+        return f"set a value that is not JSON: {printable(str(error))}"
     # A run may have come with roles of its own.
     roles = {*ROLES, *(str(message.get("role")) for message in run.messages)}
     for index, message in enumerate(state["messages"]):
         if not isinstance(message, dict):
-            return f"left message {index} as {type(message).__name__} instead of a dict"
+            return f"set message {index} to {type(message).__name__} instead of a dict"
         if mistake := message_mistake(message, roles):
             return f"left message {index} with {mistake}"
     return None

@@ -111,13 +111,13 @@ def suite_rubrics(
                 message = "has no score_levels, but this suite is ordinal"
                 hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
         if not orders and bool(rubric.classes) != (mode == "classes"):
-            key, hint = "classes", "leave out one kind of rubrics by cases.rubrics"
+            key, hint = "classes", "choose one kind of rubrics with cases.rubrics"
             message = "has no classes, but this is a suite of classes"
             if rubric.classes:
                 message = f"has classes, but this suite is {mode}"
         if rubric.answers is not None:
             key, message = "answers", "has names of its answers, which only `label` uses"
-            hint = "name the two answers of a suite by suite.answers"
+            hint = "name the two answers of a suite with suite.answers"
         if orders:
             offered = paired(orders)
             if rubric.classes or rubric.score_levels or rubric.not_applicable:
@@ -184,9 +184,7 @@ def _rubric(
     levels = _levels(section, (*path, "score_levels"), mistakes)
     if section.classes and levels:
         message = "the rubric has both score_levels and classes"
-        mistakes.add(
-            (*path, "classes"), message, "keep score_levels where the answers have an order"
-        )
+        mistakes.add((*path, "classes"), message, "keep score_levels if the answers have an order")
     known = {CANNOT_TELL, *NO_SUCH_WORDS}
     for name in section.classes:
         # No other answer may have it, and a line of a file has to hold it.
@@ -196,8 +194,9 @@ def _rubric(
                 (*path, "classes", name),
                 received(
                     name,
-                    f"a name in one line, without {BETWEEN}, that no other answer has, in whatever "
-                    f"case: not n/a (that is not_applicable: TEXT), nor {CANNOT_TELL}",
+                    f"a name in one line, without {BETWEEN}, different from those of the other "
+                    "answers (ignoring case); not n/a (use not_applicable: TEXT), and not "
+                    f"{CANNOT_TELL}",
                 ),
             )
         known.add(word)

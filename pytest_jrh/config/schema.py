@@ -487,7 +487,9 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     classes: Annotated[
         dict[str, _UNBLANK],
         Field(min_length=2, max_length=20),
-        Takes("2 to 20 classes, each a name with when it is due, such as {tie: Both are as good.}"),
+        Takes(
+            "2 to 20 classes, each a name and when it is right, such as {tie: Both are as good.}"
+        ),
     ] = Field(default_factory=dict)
     """In place of score_levels: answers without an order, each with a text that says when it is
     right."""

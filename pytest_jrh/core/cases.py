@@ -77,31 +77,31 @@ SKIPS: Mapping[str, SkipReason] = {
     ),
     "no_plan": SkipReason(
         "no plan",
-        "If few, nothing. If many: the rubric is vague, or does not apply here.",
+        "Ignore a few. If there are many: the rubric is vague, or does not apply here.",
         "no plan: {detail}",
     ),
     "unusable_edit": SkipReason(
         "unusable edit",
-        "If few, nothing. If many: the editor's model is too weak.",
+        "Ignore a few. If there are many: the editor's model is too weak.",
         "unusable edit: {detail}",
     ),
     "broken_structure": SkipReason(
         "an edit breaks the structure of the transcript",
-        "If few, nothing. If many: the editor's model is too weak for `edits: acts`.",
+        "Ignore a few. If there are many: the editor's model is too weak for `edits: acts`.",
         "an edit breaks the structure: {detail}",
     ),
     "stale_value": SkipReason(
-        "a later turn still says what was changed",
-        "If few, nothing. If many: the planner's or the editor's model is too weak, or so "
+        "a later turn still says what the edit changed",
+        "Ignore a few. If there are many: the planner's or the editor's model is too weak, or so "
         "much depends on each act that `edits: text` suits the rubric better.",
     ),
     "not_confirmed": SkipReason(
         "label not confirmed",
-        "If few, nothing. If many: the rubric is vague, or the editor's model is too weak.",
+        "Ignore a few. If there are many: the rubric is vague, or the editor's model is too weak.",
     ),
     "contradiction": SkipReason(
         "the transcript contradicts itself",
-        "If few, nothing. If many: the editor's model is too weak for `edits: acts`.",
+        "Ignore a few. If there are many: the editor's model is too weak for `edits: acts`.",
     ),
     "rejected_in_review": SkipReason(
         "rejected in review",
@@ -110,7 +110,7 @@ SKIPS: Mapping[str, SkipReason] = {
     ),
     "wrong_on_base": SkipReason(
         "the judge is wrong on the unchanged case",
-        "Fix the disagreement on that case first: until then, changes of it show nothing.",
+        "Fix the disagreement on that case first: until then, a probe of it shows nothing.",
         "the judge is wrong on the unchanged case: {detail}",
     ),
     "probe_not_applicable": SkipReason(
@@ -184,7 +184,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
         asked=False,
         unanswered=True,
     ),
-    "unrepeatable": UnscoredOutcome("{stage} does not ask again what it has asked", asked=False),
+    "unrepeatable": UnscoredOutcome("{stage} sends other requests each time", asked=False),
     "over_budget": UnscoredOutcome(
         "the budget was exhausted before {stage}'s call",
         "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",
@@ -192,7 +192,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
         unanswered=True,
     ),
     "not_asked": UnscoredOutcome(
-        "{stage} was not asked any more, since all cases would end alike",
+        "{stage} was not asked, because every other case would fail the same way",
         asked=False,
         unanswered=True,
     ),

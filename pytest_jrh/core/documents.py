@@ -318,9 +318,9 @@ def _text_of(raw: bytes, file: str) -> str:
 
 
 _UNPACK = "unpack it, and name the file that is in it"
-_EXPORT = "write what is to be read as CSV (UTF-8) or JSON lines"
+_EXPORT = "export the table as CSV (UTF-8) or JSON lines"
 _BY_PANDAS = (
-    "make JSON lines of it: python -c \"import pandas, sys; pandas.{}.to_json('rows.jsonl', "
+    "convert it to JSON lines: python -c \"import pandas, sys; pandas.{}.to_json('rows.jsonl', "
     "orient='records', lines=True)\" FILE"
 )
 _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
@@ -335,7 +335,7 @@ _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
     (rb"PAR1\x15", "a Parquet file", _BY_PANDAS.format("read_parquet(sys.argv[1])")),
     (
         rb"(\xef\xbb\xbf)?\s*(?i:<!doctype html|<html)",
-        "an HTML page, as a server sends that asks for a login",
+        "an HTML page, such as a server's login page",
         "download the file again, logged in",
     ),
     (rb"version https://git-lfs", "a Git LFS pointer instead of the file", "git lfs pull"),
@@ -451,7 +451,7 @@ def inside(*path: str | int) -> Iterator[None]:
         raise DamagedError(_TOO_DEEP, path=path) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         what = printable(f"{type(error).__name__}: {error}")
-        raise DamagedError(f"is of an unknown form ({what})", path=path) from error
+        raise DamagedError(f"has an unknown form ({what})", path=path) from error
 
 
 def parsed(data: bytes | str) -> Any:

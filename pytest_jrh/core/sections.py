@@ -167,8 +167,8 @@ class ModelDefaults(ConfigSection):
         FreeMapping | None,
         AfterValidator(_without_own_keys),
         Takes(
-            "a mapping of further parameters, such as {num_ctx: 32768}: none with a key of its own "
-            "here, and no secret"
+            "a mapping of further parameters, such as {num_ctx: 32768}; no secrets, and none that "
+            "has a key of its own here"
         ),
     ] = None
     """Further parameters, sent unchanged with each call, such as Ollama's num_ctx."""
@@ -212,7 +212,7 @@ class JudgeStage(StageSection):
     """Also show the judge the agent's reasoning blocks. Edited turns have none, so the judge may
     recognize an edited case by this."""
     repeats: Annotated[
-        int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99, best an odd one")
+        int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99, preferably odd")
     ] = None
     """How many times this judge judges each case. Left out: once."""
     orders: Literal["one", "both"] | None = None
@@ -314,16 +314,16 @@ class GateProbe(ConfigSection):
     """When a probe fails."""
 
     max_rate: Annotated[
-        float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 of 100)")
+        float, Field(ge=0, lt=1), Takes("a number >= 0 and below 1 (0.05: 5 of 100)")
     ] = 0.0
-    """The share of changed cases whose verdict may turn."""
+    """The share of changed cases whose verdict may change."""
 
 
 class GateRules(ConfigSection):
     """When the session fails."""
 
     max_drop: Annotated[
-        float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 points)")
+        float, Field(ge=0, lt=1), Takes("a number >= 0 and below 1 (0.05: 5 points)")
     ] = 0.05
     """How much a judge may lose since the baseline: a share of the violated cases, and of the
     satisfied cases (of an ordinal judge, a share of its scale). A rubric may lose twice as much. If
@@ -362,7 +362,7 @@ class GateRules(ConfigSection):
 
     @property
     def probe_limits(self) -> dict[str, float]:
-        """By probe the share of changed cases whose verdict may turn."""
+        """By probe the share of changed cases whose verdict may change."""
         return {name: rule.max_rate for name, rule in self.probes.items()}
 
     @property

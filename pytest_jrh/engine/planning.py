@@ -81,8 +81,8 @@ async def surveyed(
         letters = len(render_transcript(messages))
         if judge is not None and judge.settings.sends_images and media_in(messages):
             calls_of_session.say(
-                f"suite {spec.suite}: the images that its judge gets are not in these tokens and "
-                "costs."
+                f"suite {spec.suite}: these tokens and costs do not include the images that its "
+                "judge gets."
             )
     can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
     can_be_judged = True
@@ -195,17 +195,17 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
 
 
 _RUNS_CODE = (
-    "No judge's own code is called here: it counts as at most one call a case; in a session each "
-    "of its requests counts."
+    "Judges that are code are not called here, and count as at most one call per case; in a "
+    "session each of their requests counts."
 )
 _TOGETHER = (
-    "A judge with `together: true` judges a run as it is under all rubrics in one call, which is "
+    "A judge with `together: true` judges an unedited run under all rubrics in one call, which is "
     "counted once."
 )
 _ESTIMATED = (
-    "Answers that have to be asked for again come on top, and so do attempts that fail, which "
-    "count as made. Costs are estimated from the letters of cases, an answer as at most "
-    "max_tokens, or 2,000 tokens where none is set."
+    "Not included are second calls after an unusable answer, and attempts that fail; both count as "
+    "calls. Costs are estimated from the length of the cases, and an answer as max_tokens, or "
+    "2,000 tokens if that is not set."
 )
 
 

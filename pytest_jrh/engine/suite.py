@@ -417,7 +417,7 @@ def _judges(
                 f"the judge {judge.label} tried to {', '.join(tried)} when its module was "
                 "imported, which a replay refuses"
             )
-            hint = "let it ask while it judges, or set `version` on the judge"
+            hint = "send requests only while it judges, or set `version` on the judge"
             if any(asks_for_credentials(reached.removeprefix("reach ")) for reached in tried):
                 hint = ADVICE_ON_CREDENTIALS
             raise InputError(message, key="judge", hint=hint)
@@ -496,7 +496,7 @@ def _with_slices(ready: ReadySuite) -> ReadySuite:
     suite = ready.suite
     keys = suite.config.cases.by
     if suite.gate.by and not keys:
-        raise InputError("has no meaning without cases.by", key="gate.by")
+        raise InputError("needs cases.by", key="gate.by")
     of_pairs = bool(suite.scale.orders)
     runs: list[tuple[RunKey, Fields]] = []
     if (keys or of_pairs) and ready.source is not None:

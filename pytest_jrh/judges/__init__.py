@@ -86,7 +86,7 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> Iterator[tuple[str, 
     """The keys without meaning for a judge of this kind, each with a message and a hint."""
     kinds = _kinds_of(section)
     if len(kinds) > 1:
-        message = f"{listed(kinds)} are set, but a judge is one of them"
+        message = f"{listed(kinds)} are set, but a judge has only one of them"
         yield kinds[1], message, "leave all but one out"
     kind_text = "is a prompt" if kind is PROMPT else f"has the key {kind.key}"
     kinds_with: dict[str, list[str]] = {}
@@ -95,5 +95,5 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> Iterator[tuple[str, 
             kinds_with.setdefault(name, []).append(other_kind.key)
     for name in sorted(kinds_with):
         if getattr(section, name, None) is not None:
-            message = f"{name} has no meaning for a judge that {kind_text}"
+            message = f"{name} does not apply to a judge that {kind_text}"
             yield name, message, f"it is for judges with {listed(kinds_with[name])}"

@@ -424,21 +424,20 @@ def about_media(messages: Messages, settings: JudgeSettings) -> str:
         return ""
     if not settings.sends_images:
         return (
-            "what is judged is text, so images and other media in it reach the judge as "
-            "placeholders such as [image: image/png]. `images: send` in the judge's section sends "
-            "images."
+            "the judge gets only text: for images and other media, placeholders such as [image: "
+            "image/png]. `images: send` in the judge's section sends images."
         )
     _, images = with_numbers(messages, settings)
     if count == len(images):
         return ""
     return (
-        "of the media the judge gets PNG, JPEG, GIF and WebP images whose data are "
-        "there; others, such as those named by a URL, reach it as placeholders."
+        "the judge gets PNG, JPEG, GIF and WebP images whose data are in the text; for other "
+        "media, such as images with a URL, it gets placeholders."
     )
 
 
 _NO_IMAGES = (
-    "The call held images, which not every model takes: `images: describe` in the judge's section "
+    "The call had images, which not every model accepts: `images: describe` in the judge's section "
     "names the images instead of sending them."
 )
 

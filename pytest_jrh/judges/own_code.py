@@ -200,8 +200,7 @@ class Scoring:
         elif self.score_map is not None:
             if key_of(value) not in self.score_map:
                 raise self.invalid(
-                    f"gave {value_text(value)}; `score_map` has no value but "
-                    f"{', '.join(self.score_map)}"
+                    f"gave {value_text(value)}; `score_map` has only {', '.join(self.score_map)}"
                 )
             score = self.score_map[key_of(value)]
         elif type(value) not in map(type, case.scores):
@@ -422,11 +421,11 @@ def _to_set(names: list[str]) -> str:
 
 
 ADVICE_ON_CREDENTIALS = (
-    "Credentials of a cloud are missing. "
+    "Cloud credentials are missing. "
     f"{_to_set(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])}\n"
-    "Of Google GOOGLE_APPLICATION_CREDENTIALS has to name a file of the kind of credentials that "
-    "it was recorded with, and of Azure AZURE_TENANT_ID and AZURE_CLIENT_ID have to be as they "
-    "were recorded. Or set `version` on the judge, which then answers from its recorded verdict"
+    "For Google, GOOGLE_APPLICATION_CREDENTIALS must name a file with the kind of credentials that "
+    "was recorded; for Azure, AZURE_TENANT_ID and AZURE_CLIENT_ID must be as they were recorded. "
+    "Or set `version` on the judge, which then answers from its recorded verdict"
 )
 """What to set in place of what a metadata service would be asked for."""
 

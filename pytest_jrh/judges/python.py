@@ -70,8 +70,8 @@ _PLAIN = (bool, int, float, str, type(None))
 _KEY = "python"
 _IN_CONFIG = f"judge.{_KEY}"
 _IMPORT_PATH = (
-    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's, and "
-    "file.py:function needs no import path"
+    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's "
+    "folder; file.py:function works without it"
 )
 _TAKES = "a function, as pkg.mod:function or file.py:function"
 
@@ -227,11 +227,10 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
         file_beside = Path(module_file).with_name(f"{name}.py")
         if imported_file != file_beside and file_beside.is_file():
             message = (
-                f"{shown_path(path)!r} imports {shown(name)} from its folder, but a module of "
-                "that name was imported before, from "
-                f"{imported_file.parent.name}/{imported_file.name}"
+                f"{shown_path(path)!r} imports {shown(name)} from its folder, but a module of that "
+                f"name was imported before, from {imported_file.parent.name}/{imported_file.name}"
             )
-            hint = "rename one of the two modules, or make packages of their folders"
+            hint = "rename one of the two modules, or turn their folders into packages"
             raise InputError(message, key=_IN_CONFIG, hint=hint)
     digest = code_digest(function, module_file=module_file)
     return python_judge(settings, digest, shown_path(path), function)
@@ -290,7 +289,7 @@ PYTHON = JudgeKind(
     key=_KEY,
     build=_build,
     keys=PythonKeys,
-    notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
+    notes=("score_map: {pass: 0, fail: 1}   # if it returns other values than scores",),
 )
 
 
@@ -387,7 +386,7 @@ def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
         value = None
     if isinstance(value, Mapping):
         raise scoring.invalid(
-            f"gave several values ({', '.join(map(str, value))}), and a judge has to give one"
+            f"gave several values ({', '.join(map(str, value))}), but a judge must give one"
         )
     if value is None or (isinstance(value, float) and math.isnan(value)):
         explanation = shortened(" ".join(reasoning.split()), _LONGEST)
@@ -475,8 +474,8 @@ INSPECT_SCORER = JudgeKind(
     keys=ScorerKeys,
     one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
     notes=(
-        "args: {partial_credit: false}          # what the scorer is made with",
-        "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; or `model`",
-        'score_map: {"true": 0, "false": 1}     # where its values are not C and I',
+        "args: {partial_credit: false}          # the scorer's arguments",
+        "model_roles: {grader: openai/gpt-4.1}  # with Inspect's names of models; or `model`",
+        'score_map: {"true": 0, "false": 1}     # if its values are not C and I',
     ),
 )

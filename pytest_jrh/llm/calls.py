@@ -388,10 +388,10 @@ def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: 
     if stage.prompt_path is None:
         return f"The prompt is the built-in one: {model}."
     if issubclass(response_model, TextResponse):
-        return "Let the prompt ask for what the judge's `verdict` finds, or change that pattern."
+        return "Make the prompt ask for an answer that the judge's `verdict` finds, or change it."
     keys = ", ".join(f"`{name}`" for name in response_model.model_fields)
     return (
-        f"Let {Path(stage.prompt_path).name} ask for one JSON object with {keys} alone, or {model}."
+        f"Make {Path(stage.prompt_path).name} ask for one JSON object with only {keys}, or {model}."
     )
 
 

@@ -50,8 +50,8 @@ _SURELY_A_TOKEN = 8
 _NEVER_PAID_STATUS = (400, 401, 403, 404, 429)
 _BUDGET_POLL = 0.1
 _NO_COUNTS = (
-    "{} reported no token counts that can be: its calls count as unpriced, and for --jrh-max-cost "
-    "as the most that they may cost."
+    "{} reported no plausible token counts: its calls count as unpriced, and against "
+    "--jrh-max-cost with the most that they may cost."
 )
 
 

@@ -254,8 +254,8 @@ class EarlyStop:
             if entries[0]["kinds"].get(case) == stop["kind"]:
                 raise Unscored(stop["outcome"], **why)
             self.notices[
-                f"Nothing more was asked of {STAGES[why['stage']].title}, since all cases would "
-                f"end alike: {why['cause']} {why['advice']}"
+                f"{STAGES[why['stage']].title} was not asked any more, because every other case "
+                f"would fail the same way: {why['cause']} {why['advice']}"
             ] = None
             raise Unscored("not_asked", **why)
 
@@ -287,8 +287,8 @@ class Ledger:
                 if limit is not None and cost + most > limit:
                     return (
                         f"{dollars(cost)} of {dollars(limit)} are spent or reserved, and this call "
-                        f"may cost up to {dollars(most)}; a lower `max_tokens` of its stage lowers "
-                        "that"
+                        f"may cost up to {dollars(most)}; to lower that, lower its stage's "
+                        "`max_tokens`"
                     )
                 spent.update(calls=calls + 1, cost=cost + most)
         except OSError as error:

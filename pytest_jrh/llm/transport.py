@@ -181,7 +181,9 @@ class _Bounded:
         packing = httpx.Headers(self._headers).get("content-encoding", "identity")
         if packing not in ("identity", "gzip"):
             await self.aclose()
-            raise UnusableAnswer(f"it is packed ({printable(packing)}), which was not asked for")
+            raise UnusableAnswer(
+                f"it is compressed ({printable(packing)}), which was not requested"
+            )
         body = bytearray()
         unpacked: Callable[[bytes], bytes] = bytes
         if packing == "gzip":
@@ -301,8 +303,8 @@ _SETTING_ADVICE = (
     "`api_base`, `params`), then run again."
 )
 _INSIDE_ADVICE = (
-    "The error is inside litellm: another version of it, or what the server answers, may be the "
-    "cause. Then run again: recorded calls are kept, and only the missing ones are made."
+    "The error is inside litellm: its version or the server's answer may be the cause. Fix that, "
+    "then run again: recorded calls are kept, and only the missing ones are made."
 )
 DEFAULT_TIMEOUT = 120.0
 LONGEST_WAIT = 600.0
@@ -383,8 +385,7 @@ def timed_out(request: CallRequest) -> Failure:
         retry=True,
         timed_out=True,
         advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "
-        "stage or for all of them under `models`; then run again: only the missing calls are "
-        "made.",
+        "stage or for all of them under `models`; then run again: only the missing calls are made.",
     )
 
 

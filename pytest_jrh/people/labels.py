@@ -119,8 +119,8 @@ def find_labels(
             if (rubric_id, run_id, epoch) in labels:
                 of_suite.problems.append(
                     Problem(
-                        f"the case {shown(run_id)} (epoch {epoch}) has a label under "
-                        f"{shown(rubric_id)} here and in a place before",
+                        f"the case {shown(run_id)} (epoch {epoch}) has two labels for "
+                        f"{shown(rubric_id)}, here and in an earlier place",
                         key=config_key,
                         hint="keep one of them",
                     )
@@ -214,7 +214,7 @@ def _refuse_unclear(key: str, rows: Sequence[LabelRow], bare_words: Collection[s
             f"has the values {listed(sorted(values), 5)}, but no map says which of them is "
             "violated",
             key=key,
-            hint="say of each by `map` whether it is violated, satisfied or (null) no label",
+            hint="map each to violated, satisfied or null (no label)",
         )
 
 
@@ -407,8 +407,7 @@ class Joiner:
                 Problem(
                     "each label is for another wording of its rubric",
                     file,
-                    hint="label again, or where the meaning is the same, empty its column "
-                    "rubric_digest",
+                    hint="label again; or, if the meaning is the same, clear its rubric_digest",
                 )
             )
         for reason, count in left_out.items():
@@ -437,7 +436,7 @@ class Joiner:
         run_id = as_known(row.run_id, self._epochs)
         if row.line and run_id in self.unclear:
             raise DamagedError(
-                f"got {shown(run_id)}, which is not the name of one case",
+                f"got {shown(run_id)}, which may be several cases",
                 f"name the case that is meant: {listed(self.unclear[run_id], 5)}",
                 ("run_id",),
             )
@@ -486,8 +485,8 @@ class Joiner:
             word = as_seen(raw)
             if as_word(raw) in NO_SUCH_WORDS:
                 hint = (
-                    "say when it is right, by `not_applicable: TEXT` in the rubric; or that it is "
-                    f"no label, by `{NO_SUCH}: null` among the values of map"
+                    "if it is an answer, say when it is right: `not_applicable: TEXT` in the "
+                    f"rubric; if it is no label, add `{NO_SUCH}: null` to map"
                 )
             elif re.fullmatch(_WORD, word) and not mapping and not self.ordinal:
                 meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
@@ -507,7 +506,7 @@ def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
     )
     hint = "remove one of the two"
     if not row.annotator:
-        hint += ", or add the column annotator where they are of two people"
+        hint += ", or add the column annotator if they are by two people"
     raise DamagedError(message, hint, ("label",))
 
 
@@ -649,7 +648,7 @@ class LabelTable:
         label_file = read_rows(self.path)
         if label_file.unused:
             raise InputError(
-                f"has columns that are not of labels: {listed(label_file.unused)}",
+                f"has columns that a file of labels does not have: {listed(label_file.unused)}",
                 str(self.path),
                 1,
                 hint="name another file: --out CSV",
@@ -692,8 +691,8 @@ class LabelTable:
                     lost.append(rows[0].run_id)
                 else:
                     votes[case_digest(case)] = rows
-        gone = f"{counted(len(lost), 'case')} on which people disagree, with another text or "
-        gone += f"rubric than in {file} ({listed(lost, 5)}): not shown"
+        gone = f"not shown, because text or rubric differ from {file}: "
+        gone += f"{counted(len(lost), 'case')} on which people disagree ({listed(lost, 5)})"
         if not votes:
             message = gone if lost else f"people disagree on no case of {file}"
             if not exists(self.path):

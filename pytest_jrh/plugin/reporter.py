@@ -141,7 +141,7 @@ class Reporter:
                 for ready in self._undecided():
                     self._is_green = False
                     name = ready.suite.name
-                    self._problems.append(f"Not green: about the suite {name} {_NO_DECISION}.")
+                    self._problems.append(f"Not green: in the suite {name}, {_NO_DECISION}.")
         self._session.handover.clear(ready.suite for ready in self._suites)
         for ready in self._suites:
             if ready.suite.one_cassette and self._suites.asks(ready) and not self._is_plan:

@@ -251,7 +251,7 @@ class SuiteSession:
         if judge is None or callable(judge):
             return judge
         kind = type(judge).__name__
-        raise pytest.UsageError(f"the hook pytest_jrh_judge returned {kind}, no function")
+        raise pytest.UsageError(f"the hook pytest_jrh_judge returned {kind}, not a function")
 
     def _keep(self, case: Case) -> None:
         if not self.options.plan:
@@ -303,7 +303,7 @@ class Reviewing:
         if session.is_distributed:
             refusal = "the review page is not supported under xdist; review with -n0"
         elif os.environ.get("CI"):
-            refusal = "no review page where CI is set; recorded decisions apply"
+            refusal = "no review page, because CI is set; recorded decisions apply"
         elif not (is_asked or terminal.isatty):
             refusal = "rand.review opens the review page only on a terminal; --jrh-review opens it "
             refusal += "anywhere"

@@ -189,7 +189,7 @@ class _File(_Part):
     interactions: list[_Interaction] | None = None
 
 
-_UNREADABLE = "this is not a cassette that can be read"
+_UNREADABLE = "this is not a readable cassette"
 _RESTORE = "Restore the file from version control, or delete it and record the case again."
 
 
@@ -303,7 +303,7 @@ def _shared(path: Path, _version: tuple[int, ...], interactions: bool) -> dict[s
             cassettes[name] = {"metadata": metadata, "interactions": exchanges[start:end]}
             start = end
         if interactions and len(exchanges) != start:
-            raise ValueError("it holds other HTTP exchanges than its head counts")
+            raise ValueError("its HTTP exchanges are not those that its head counts")
     return cassettes
 
 

@@ -46,16 +46,16 @@ from pytest_jrh.recording.tapes import Lookup, Tape
 
 _UNFINISHED = "unfinished"
 _NETWORK_ADVICE = (
-    "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `version` on the "
+    "Make it send HTTP requests with requests, httpx, aiohttp or urllib3; or set `version` on the "
     "judge, which then answers from its recorded verdict."
 )
 _NEW_EACH_TIME = (
-    "Where it is new each time (a time, a random id, a tracing thread's own post), recording again "
-    "does not help: set `version` on the judge, which then answers from its recorded verdict. "
-    "Where a variable or a package of this environment has changed it, set that back."
+    "If it differs each time (a time, a random id, a tracing thread's own post), recording again "
+    "does not help: set `version` on the judge, which then answers from its recorded verdict. If a "
+    "variable or a package of this environment has changed it, restore that."
 )
 _LATE = (
-    "Set a longer `timeout` for the judge, or let it give up earlier; what it has asked is "
+    "Set a longer `timeout` for the judge, or make it give up earlier; its completed requests are "
     "recorded."
 )
 
@@ -112,7 +112,7 @@ class TapedCalls:
                 changes, why = "", "and there is none."
                 if entry is not None:
                     changes = "\n".join(changed_parts(entry.asked, code.asked))
-                    why = "but that is by another judge or of another case."
+                    why = "but that is of another judge or case."
                 raise tape.missing(
                     JUDGE.name, f"{code.who} answers from its recorded verdict, {why}", changes
                 )
@@ -271,7 +271,7 @@ class TapedCalls:
         return Unscored(
             "unrepeatable",
             stage=JUDGE.name,
-            cause=f"{cause}, though the code and the case are as they were recorded.",
+            cause=f"{cause}, although the code and the case have not changed since the recording.",
             advice=_NEW_EACH_TIME,
             difference=changes,
             cassette=str(self.tape.file),

@@ -40,12 +40,10 @@ _LONGEST_LINE = 160
 _NO_CALL = "no call was made, because its answer could not be stored under {}"
 
 _RECORD_OR_UNDO = "Record it (`next`, at the end, has the command), or undo the change."
-_UNUSABLE_NOW = (
-    "The recorded answer cannot be used, as `verdict`, `score_map` and the rubric say now"
-)
+_UNUSABLE_NOW = "The recorded answer does not fit the present `verdict`, `score_map` and rubric"
 _CUT = (
-    "{}: the server of {} read far fewer tokens than it was sent, and so has cut prompts; a larger "
-    "window is set by `params`, such as {{num_ctx: 32768}} for Ollama."
+    "{}: the server of {} read far fewer tokens than it was sent, so it cut prompts; set a larger "
+    "window in `params`, such as {{num_ctx: 32768}} for Ollama."
 )
 
 
@@ -431,7 +429,7 @@ class Tape:
             if changes.startswith("repeat:"):
                 # As where its first answer could not be read before.
                 reason, changes = f"repeat {request.repeat} was never asked", ""
-                cause = "Its first one is recorded."
+                cause = "Only an earlier repeat is recorded."
         elif cassette.entries:
             cause = f"The cassette has no {stage} call."
         asked_last = message_text(request.messages[-1])

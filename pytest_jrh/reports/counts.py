@@ -275,8 +275,8 @@ def more_labels(statistics: Statistics) -> str:
         return ""
     widest = max(widths, key=widths.__getitem__)
     return (
-        f" {3 * statistics.counts.n:,} more labels, drawn like these, would halve the widest: "
-        f"{widest}."
+        f" {3 * statistics.counts.n:,} more labels, drawn like these, would halve the widest "
+        f"interval ({widest})."
     )
 
 
@@ -298,9 +298,9 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
 
 # ---- Probes
 
-_PROBE_TITLES = ("n", "turned", "rate", "interval", "towards")
+_PROBE_TITLES = ("n", "misled", "rate", "interval", "towards")
 _PROBE_NOTE = (
-    "turned: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
+    "misled: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
     "intervals, row by row."
 )
 
@@ -323,7 +323,7 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> Iterator[Block]:
         yield Section(f"Probes: {heading}" if heading else "Probes", tuple(parts))
     if any(table.total.turned and not table.flicker.n for table in tables):
         text = (
-            "Without repeats it is not known how often a verdict turns by itself; "
+            "Without repeats it is not known how often a verdict changes by chance; "
             f"{SUPPOSED_FLICKER:.0%} is assumed (repeats: 3 measures it)."
         )
         yield Sentence(text, "muted")
@@ -346,7 +346,7 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
             text += f"; the judge's flicker is {percent(table.flicker.value)}"
         sentences.append(f"{text}.")
     if not sentences and any(table.total.n for table in tables):
-        return ["No probe turns verdicts more often than chance would (5%, by Holm's method)."]
+        return ["No probe misled the judge more often than chance would (5%, by Holm's method)."]
     return sentences
 
 
@@ -354,7 +354,10 @@ def _turned_sentence(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     """What a probe turned, one of all `tables`."""
     heading = _heading(table, tables)
     of, total = f"{heading}: " if heading else "", table.total
-    return f"{of}{table.probe} turns {total.turned:,} of {counted(total.n, 'right verdict')}"
+    return (
+        f"{of}{table.probe} misled the judge in {total.turned:,} of "
+        f"{counted(total.n, 'right verdict')}"
+    )
 
 
 def _heading(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
@@ -392,4 +395,4 @@ def _turned_table(tables: Sequence[ProbeTable]) -> Table:
         about = (tables[0].suite, judge, "")
         rows.append(Row(judge or "the judge", tuple(cells.values()), about=about))
     titles = tuple(probe.replace("_", " ") for probe in probes)
-    return Table("verdicts turned", titles, tuple(rows))
+    return Table("misled verdicts", titles, tuple(rows))

@@ -277,7 +277,7 @@ def _decide(
             accepts=settings.baseline.update,
             wrong_labels=len(wrongly_labelled(run.results, run.grounds)),
             changed=accepted_by_change,
-            turning="of labels `labels.map` turns it" if suite.labels else "",
+            turning="if so, correct `labels.map`" if suite.labels else "",
         ),
     )
     is_uncompared = any(reason.kind == "uncompared" for reason in decision.reasons)
@@ -526,7 +526,7 @@ def _update_baseline(
                         where, text = f"below `gate:` (line {number}) in", " and ".join(keys)
                 config = f"{run.name}'s config" if len(runs) > 1 else "the config"
                 text = f"add {where} {config}: {text}"
-                done.append(f"To set limits with two mistakes to spare, {text}")
+                done.append(f"To allow two mistakes more than today, {text}")
     return done, ()
 
 

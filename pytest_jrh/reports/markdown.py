@@ -44,7 +44,7 @@ from pytest_jrh.reports.summary import compose
 from pytest_jrh.stats.decision import Word
 
 LIMIT = 60_000
-FOLD = "How sure, and from where"
+FOLD = "Certainty and sources"
 _RESERVED = 400
 _CUT = (
     "\n*This report was cut at its size limit: {lines} left out here. The other reports hold "

@@ -288,7 +288,7 @@ class SessionCases:
         outcomes = {result.outcome for result in results}
         kind = "right" if "agree" in outcomes else "no label"
         if "disagree" in outcomes:
-            kind = "turned" if first.spec.derived else _first_wrong(results).mistake
+            kind = "misled" if first.spec.derived else _first_wrong(results).mistake
         elif outcomes & {*UNSCORED, "no_case", "generated"}:
             kind = "not judged"
         judges = []
@@ -374,7 +374,7 @@ class SessionCases:
     def _facts(self, results: Sequence[CaseResult], case: Case | None) -> Iterator[tuple[str, str]]:
         first = results[0]
         if case is not None and first.spec.derived and not case.spec.derived:
-            yield "Text", "As it was before the probe, whose change a model made."
+            yield "Text", "The case before the probe; a model made the change."
         for result in results:
             judge = f"{one_line(result.judge)}: " if result.judge else ""
             if not_shown := not_shown_text(result):

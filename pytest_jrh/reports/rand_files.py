@@ -164,7 +164,7 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> 
         return Estimate(hits.total() / n)
     answers = [score for score in scores if score is not None]
     if len(answers) < n:
-        return Estimate(why="repeats that tie have no score that this metric could take")
+        return Estimate(why="repeats that tie have no score for this metric")
     cases_of, answers_of = Counter(expected), Counter(answers)
     match name:
         case "balanced_accuracy_score":

@@ -134,7 +134,7 @@ def _table_headline(session: Session, suite: str) -> str:
     elif wrong:
         text = f"{wrong:,} of {cases} ({figures.percent(wrong / total.counts.n)})"
     else:
-        return f"the judge gives the label in all {cases}{figures.right_text(total.judged)}"
+        return f"the judge agrees with the label in all {cases}{figures.right_text(total.judged)}"
     name, kappa = total.kappa
     if kappa.value is not None:
         text += f"; {name} {figure(kappa, 'number').whole}"
@@ -225,8 +225,8 @@ def _calibration(session: Session) -> Iterator[Section]:
             "cases are false alarms."
         )
         if of_judge.sure is not None:
-            text += f" It decides alone where it is at least {of_judge.sure:.4g} sure: "
-            text += f"{of_judge.wrong.fraction} verdicts given alone are wrong."
+            text += f" It decides alone if it is at least {of_judge.sure:.4g} sure: "
+            text += f"{of_judge.wrong.fraction} such verdicts are wrong."
         table = Table("probability", ("violated",), tuple(rows))
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
 
@@ -422,7 +422,7 @@ def next_lines(session: Session) -> Iterator[Line]:
         options = _baseline_options(session)
         text = "compares these verdicts with the baseline"
         if len(options) > 1:
-            text = "keeps these verdicts to compare later ones with"
+            text = "saves these verdicts as the baseline of later sessions"
         yield Line("next", text, command=session.command(options))
         return
     text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases"
@@ -481,9 +481,9 @@ def _judge_to_fix(session: Session, judge: str) -> str:
 
 
 _DECIDED_BY: Mapping[Kind, str] = {
-    "limit": "more cases decide it, or `repeats: 3`",
-    "proof": "more cases decide it",
-    "left": "if they were meant to leave, accept it with --jrh-update-baseline",
+    "limit": "use more cases, or `repeats: 3`",
+    "proof": "use more cases",
+    "left": "if they were removed on purpose, accept this with --jrh-update-baseline",
     "grown": "read the new cases; if they are right, accept them with --jrh-update-baseline",
 }
 """By the kind of a reason what decides what is UNCLEAR."""
@@ -501,7 +501,7 @@ def _what_decides(session: Session) -> str:
         return "name a config without the skipped cases"
     if session.is_table:
         is_few = kind in ("limit", "proof")
-        return "more cases with a label, or more verdicts of each, decide it" if is_few else ""
+        return "use more cases with a label, or more verdicts on each" if is_few else ""
     return _DECIDED_BY.get(kind, "")
 
 
@@ -588,7 +588,7 @@ def _mistake(result: CaseResult) -> str:
     """What kind of mistake a wrong verdict is."""
     scale = result.scale
     if result.spec.derived:
-        return f"turned by {result.test}"
+        return f"misled by {result.test}"
     if not result.repeated and result.mistake != "wrong":
         return result.mistake
     gave, right = result.scores_text, result.label_text

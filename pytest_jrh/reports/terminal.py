@@ -172,7 +172,7 @@ def _fitted_doubts(doubts: Sequence[Block], width: int, room: int) -> list[Style
     if warnings and len(first_doubt) <= room - warnings + 1:
         lines[:1] = first_doubt
     if warnings > room:
-        text = f"! {warnings - room + 1:,} doubts about these figures: see -v"
+        text = f"! {warnings - room + 1:,} more warnings about these figures: see -v"
         lines[room - 1 :] = [Styled(text, "yellow")]
     return lines[:room]
 

@@ -90,10 +90,9 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     if not decision.sets:
         return
     yield (
-        "Exchange test of verdicts before and now: p is the chance of a loss this large "
-        "(equal ones count half), adjusted over the "
-        f"{counted(len(decision.sets), 'set')} compared. A set that lost more than allowed, and "
-        f"two cases, fails if p is below {SURE:.3g}."
+        "Exchange test of verdicts before and now: p is the chance of a loss this large (equal "
+        f"losses count by half), adjusted for the {counted(len(decision.sets), 'set')} compared. A "
+        f"set that lost more than allowed, and at least two cases, fails if p is below {SURE:.3g}."
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: change.finding.p_value)
@@ -103,8 +102,7 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         yield (
             f"{change.title}{by}: {len(change.lost):,} lost and {len(change.won):,} won of "
             f"{change.n:,}; {before.wrong:,} of {counted(before.verdicts, 'verdict')} wrong before "
-            f"and {now.wrong:,} of {now.verdicts:,} now; p = "
-            f"{change.finding.p_value:.3g}."
+            f"and {now.wrong:,} of {now.verdicts:,} now; p = {change.finding.p_value:.3g}."
         )
 
 
@@ -398,8 +396,8 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
             if count.cut_by_server:
                 text = (
                     f"{subject} has a server that read far fewer tokens than it was sent: it cut "
-                    f"the prompt of {counted(len(count.cut_by_server), 'case')}. A larger window "
-                    "is set by `params`, such as {num_ctx: 32768} for Ollama."
+                    f"the prompt of {counted(len(count.cut_by_server), 'case')}. Set a larger "
+                    "window in `params`, such as {num_ctx: 32768} for Ollama."
                 )
                 yield from _warning_cases(session, text, map(session.result, count.cut_by_server))
             if not count.cases:
@@ -508,8 +506,8 @@ def violation_sentences(session: Session, suite: str) -> Iterator[str]:
 
 
 _NOT_DRAWN = (
-    "Nothing says that the cases with a label were drawn at random from all, and the corrected "
-    "rate holds only if they were (docs: labels)."
+    "The corrected rate is valid only if the cases with a label were drawn at random from all, and "
+    "nothing says that they were (docs: labels)."
 )
 
 
@@ -710,10 +708,11 @@ def people_sections(session: Session) -> Iterator[Section]:
             if test := beside.alt_test:
                 experts, others = map(len, test.matched.values())
                 text = (
-                    f"Alternative annotator test: {name} does as well as {experts:,} of "
-                    f"{len(test.people):,} people to within 0.2 (for experts), as {others:,} to "
-                    "within 0.1 (for others); half of them are needed. It is as near to the rest "
-                    f"as a person, or nearer, in {figure(test.advantage).whole}."
+                    f"Alternative annotator test: {name} does at least as well as {experts:,} of "
+                    f"{len(test.people):,} people with a margin of 0.2 (if they are experts), and "
+                    f"as {others:,} with a margin of 0.1 (if they are not); it needs half of them. "
+                    "It agrees with the others at least as well as a person does in "
+                    f"{figure(test.advantage).whole}."
                 )
                 blocks.append(Sentence(text))
             by_votes = [f"{title} {figure(of).whole}" for title, of in beside.by_votes.items()]

@@ -59,7 +59,7 @@ def _shell(*scripts: str, **served: object) -> tuple[str, str]:
 
 _REJECTED = (
     "The verifier rejected this case ({}): it is not judged, and nothing can be decided about it. "
-    "Whether the verifier is right, a blind label tells."
+    "A blind label tells whether the verifier is right."
 )
 
 

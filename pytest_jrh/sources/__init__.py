@@ -453,7 +453,7 @@ class Joined(Source):
                 if run.run_id != run.cluster:
                     repeating.append(run.run_id)
             counted_runs[origin] = run
-        self._note(left_out, "left out, because another one has everything in it")
+        self._note(left_out, "left out, because another one contains all of it")
         self._note(
             repeating, "repeating messages of another one, so both count as one in each interval"
         )
@@ -509,9 +509,8 @@ class Joined(Source):
                     self._unclear[name] = tuple(full_names)
         example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
         self._notices[
-            f"{counted(len(shared), 'id')} of cases in more than one file; they stay as they are "
-            "in the first one, and have the file's name behind them in newer ones, such as "
-            f"{printable(example)}"
+            f"{counted(len(shared), 'id')} of cases in more than one file; in all but the first, "
+            f"the file's name is added to the id, such as {printable(example)}"
         ] = None
         return ids
 
@@ -528,7 +527,7 @@ def _not_of_runs(file: Path) -> Problem | None:
         problem = other_kind(head, str(file))
     if problem is None and suffix not in suffixes():
         name = shlex.quote(str(file))
-        hint = f"files of runs end in {', '.join(suffixes())}; of a table make labels, or figures: "
+        hint = f"files of runs end in {', '.join(suffixes())}; for a table: "
         hint += f"python -m pytest_jrh label {name}, python -m pytest_jrh check {name}"
         return Problem("is not in a known format of runs", str(file), hint=hint)
     return problem

@@ -136,10 +136,10 @@ class Answers(Source):
         yield found
         yield from self._table.notices
         if equal:
-            yield f"{counted(equal, 'row')} left out, equal to others"
+            yield f"{counted(equal, 'row')} left out, because they repeat others"
         if empty := self._empty.values():
             lines = listed(empty, 8)
-            yield f"no case of {counted(len(empty), 'row')} with an empty answer: {lines}"
+            yield f"{counted(len(empty), 'row')} with an empty answer left out: {lines}"
         if context := self._places.get("context"):
             cells = zip(self._table.lines, self._table.at(context), strict=True)
             if bare := [f"line {line}" for line, value in cells if not as_text(value)]:
@@ -214,8 +214,8 @@ class Answers(Source):
             key = (storable(id_)[0], epoch)
             # Rows of one text may be of two people.
             if key in rows and (is_named or rows[key] != row):
-                what = f"the id {printable(id_)}" if is_named else "the same text"
-                message = f"has {what} again, as line {lines[key]} has"
+                what = f"the same id {printable(id_)}" if is_named else "the same text"
+                message = f"has {what} as line {lines[key]}"
                 hint = "name the column that tells rows apart: init --case COL, or suite.format: "
                 hint += "{id: COLUMN}; or delete one; put what two people said about a text into a "
                 hint += "file of labels (--labels) with a column annotator"
@@ -368,7 +368,8 @@ def orders_of(table: Table, column: str) -> Orders:
     values = [*dict.fromkeys(words)]
     if len(values) != len(PLACES):
         raise InputError(
-            f"{shown(column)} has {len(values):,} values; must tell two orders of each case",
+            f"{shown(column)} has {len(values):,} values; must have two, one for each order of the "
+            "answers",
             table.file,
             key="--order",
             hint=f"they are {listed(values, 5)}",

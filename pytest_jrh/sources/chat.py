@@ -444,7 +444,7 @@ def read_call(call: Any) -> Json:
             arguments = parsed(text)
         if not isinstance(arguments, dict):
             # The whole text of what should have been some.
-            arguments, mistake = {}, f"the arguments are no JSON object: {text}"
+            arguments, mistake = {}, f"the arguments are not a JSON object: {text}"
     tool_call = {"id": call_id, "function": name, "arguments": arguments}
     if isinstance(mistake, str):
         tool_call["parse_error"] = mistake

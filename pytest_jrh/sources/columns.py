@@ -321,7 +321,7 @@ def choose_columns(
         chosen["reasoning"] = ""
     if has_nameless_cases:
         raise table.error(
-            "no column names the cases, so that rows cannot be put together",
+            "no column has the ids of the cases, so the rows of a case cannot be matched",
             f"name the column of their ids: {way_to_case}",
         )
     texts = {column: table.texts(column) for column in {"", *taken()}}
@@ -514,7 +514,7 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
         if rows_apart(table, part, widest) > sizes[part]:
             raise _ambiguous(table, "cluster", [widest, *parts])
     if sizes[widest] < min(_FEWEST_CLUSTERS, count) and not table.results:
-        message = f"{widest} has {sizes[widest]} values: do the cases of one go together?"
+        message = f"{widest} has {sizes[widest]} values: do the cases with one value go together?"
         raise _asked(table, message, "cluster", [widest, *parts, NONE])
     return widest
 

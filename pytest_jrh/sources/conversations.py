@@ -33,20 +33,20 @@ from pytest_jrh.sources.transcripts import Transcripts, keys_of
 KEY = "suite.format"
 _ANSWER = "/response/choices/0/message"
 _UNREAD_ANSWER = (
-    "some conversations have an answer beside the messages that is not read "
-    f"(`{KEY}: {{answer: {_ANSWER}}}` adds it, or the pointer to another place)"
+    "some conversations have an answer beside the messages that is not read (to add it, set "
+    f"`{KEY}: {{answer: {_ANSWER}}}`, or its place)"
 )
 _ANSWER_BESIDE = (
     "the answer in `output` or `completion` beside the messages is the last turn of some "
-    f"conversations (`{KEY}: {{messages: /messages}}` leaves it out)"
+    f"conversations (to leave it out, set `{KEY}: {{messages: /messages}}`)"
 )
 _NO_ANSWER = (
-    "some conversations have a request without an answer that can be read, so that they end with "
-    f"the request (`{KEY}: {{answer: /pointer}}` says where it is)"
+    "some conversations end with the request, because no answer to it was found (if there is one, "
+    f"set `{KEY}: {{answer: /pointer}}`)"
 )
 _KEPT_BY_PROVIDER = {
-    "previous_response_id": "continues a response whose items are not here",
-    "conversation": "is kept by the provider, and its items are not here",
+    "previous_response_id": "continues a response whose items are not in the file",
+    "conversation": "is kept by the provider, and its items are not in the file",
 }
 _DEEPEST = 4
 
@@ -274,7 +274,7 @@ def items_of(value: Any) -> list[Item] | None:
                 raise DamagedError(problem, LOG_ITEMS, tuple(names_in(place)))
     if before is None and "user" not in roles_after:
         raise DamagedError(
-            "is not here, so that a judge would read an answer without what was asked",
+            "is not in the file, so a judge would read an answer without its request",
             "log `input` with the response",
             tuple(names_in(f"{request}/input")),
         )

@@ -224,8 +224,8 @@ class EvalLog(Source):
         if not isinstance(at(self._header, "/eval"), dict):
             raise DamagedError(
                 "it has no header with `eval`",
-                "conversations are one with `messages`, or a list of them, in a .json file, or "
-                "one a line in a .jsonl file",
+                "for conversations with `messages`, use a .json file with one or a list of them, "
+                "or a .jsonl file with one on each line",
             )
         status = printable(str(self._header.get("status") or "not said"))
         if not samples:

@@ -65,12 +65,12 @@ _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
     "uri": ("media", {"uri": "url", "mime_type": "mimeType"}),
 }
 # What is said of calls and traces, behind how many they are.
-_BELOW = "call", "left out: below one of a tool, as a sub-agent's, or of a model"
+_BELOW = "call", "left out: made inside the call of a tool or a model, such as by a sub-agent"
 _REPEATED = "call", "left out: the same as one before"
-_UNCALLED = "call", "of tools left out: of no conversation that asks for it"
+_UNCALLED = "call", "of tools left out: no conversation asks for them"
 _SEVERAL = "trace", "with several conversations, each of which is a run"
 _NO_MESSAGES = (
-    "its spans have no messages by the conventions of GenAI or OpenInference: let the "
+    "its spans have no messages by the conventions of GenAI or OpenInference: make the "
     "instrumentation record them"
 )
 _DROPPED = (
@@ -237,7 +237,7 @@ def _set_scopes(spans: Mapping[str, _Span]) -> None:
             agent = span.id
         span.scope = (conversation, agent, json_text(span.fields.get("gen_ai.agent.name")))
     if len(outermost_first) < len(spans):
-        raise DamagedError("some of its spans are inside of each other")
+        raise DamagedError("some of its spans contain each other")
 
 
 def _grouped(calls: Sequence[_Span]) -> tuple[list[list[_Span]], list[_Span]]:

@@ -240,7 +240,7 @@ class Transcripts(Source):
             raise refused(
                 self._file,
                 f"is not a complete JSON list: {error}",
-                "one JSON object a line belongs in a .jsonl file",
+                "for one JSON object on each line, use a .jsonl file",
             ) from None
         except OSError as error:
             raise refused(self._file, f"cannot be read: {error.strerror or error}") from None
@@ -572,7 +572,7 @@ class Trial(Transcripts):
                 result = parsed(self._bytes_of(file))
                 rewards = dict(at(result, "/verifier_result/rewards") or {})
         except DamagedError as error:
-            raise refused(file, str(error), "copy the file again, whole") from None
+            raise refused(file, str(error), "copy the whole file again") from None
         return result, rewards
 
 

@@ -109,8 +109,7 @@ def _named(named: Mapping[str, str]) -> Scale:
             )
         if not _is_name(name):
             raise InputError(
-                f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters, none of them "
-                f"{BETWEEN}",
+                f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters, and no {BETWEEN}",
                 key="--classes",
             )
     names = [name for word, name in named.items() if word != NO_SUCH]
@@ -258,33 +257,33 @@ class Values:
         missing = f"{way}= counts it as missing"
         mapped = nearest(as_word(text), unused)
         if mapped is not None:
-            return f"no cell is {mapped}; if --map means this one: {way}={self.mapping[mapped]}"
+            return f"no cell is {mapped}; if you meant this one, use {way}={self.mapping[mapped]}"
         if word.casefold() in _NO_VALUES:
             return missing
         if is_verdict and self.threshold is not None and re.fullmatch(_NUMBER, word):
             return "--threshold reads a number from 0 to 1, such as 0.71 or 0,71"
         if part := part_of(text):
-            return f"say the scale that ends in {part[1]}: --scale LOW-{part[1]}"
+            return f"name the scale that ends in {part[1]}: --scale LOW-{part[1]}"
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             return (
-                f"say on what scale: --scale LOW-HIGH; its numbers go from {min(numbers)} to "
-                f"{max(numbers)}; where they have no order, name all: --classes A,B,..."
+                f"name the scale: --scale LOW-HIGH; the numbers go from {min(numbers)} to "
+                f"{max(numbers)}; if they have no order, name all: --classes A,B,..."
             )
         if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
-            return "a number from 0 to 1 needs --threshold 0.5, from which on it counts as 1"
+            return "with --threshold 0.5, numbers from 0 to 1 count as 1 if they are at least 0.5"
         if re.fullmatch(_NUMBER, word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
             return f"a score is a whole number: give each its own row, with a column {role}"
         if self.scale.is_ordered:
-            return f"say its score: {way}=SCORE; {missing}"
+            return f"give its score: {way}=SCORE; {missing}"
         if not self.scale.is_verdict:
-            return f"say which class it is: {way}=CLASS; {missing}"
+            return f"name its class: {way}=CLASS; {missing}"
         ways = [f"{way}={meaning}" for meaning in self.scale.words.values()]
         return (
-            f"say what it means: {' or '.join(ways)}; {missing}; where answers are classes, name "
-            "all: --classes A,B,..."
+            f"say what it means: {' or '.join(ways)}; {missing}; if answers are classes, name all: "
+            "--classes A,B,..."
         )
 
     def refuse_unclear(self, table: Table) -> None:
@@ -394,7 +393,7 @@ class VerdictTable:
         for column in (*self.columns.verdicts, *self.columns.labels):
             if meaning := self.values.bare_ones.get(column):
                 [opposite] = ONES.keys() - {meaning}
-                return f"--one={quoted(f'{column}={opposite}')} turns it"
+                return f"--one={quoted(f'{column}={opposite}')}"
         return "--map says what words mean"
 
 
@@ -451,7 +450,7 @@ def cases_of(
                         table.file,
                         line,
                         name,
-                        "give a case one label of each person, whom a column annotator names",
+                        "give a case one label from each person, named in a column annotator",
                     )
                 )
         of_row = texts[columns.judge][row]
@@ -601,11 +600,11 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
             case.weight /= numbers[case.stratum]
     number, total = counted(len(labelled), "label"), round(sum(case.weight for case in labelled))
     if total > cases:
-        message = f"{number} stand for {total:,} cases, and {table.table.file} has {cases:,}"
+        message = f"{number} stand for {total:,} cases, but {table.table.file} has {cases:,}"
         raise InputError(
             message,
             of_file.file,
             key="weight",
-            hint="draw the labels from this table, into a file of their own",
+            hint="draw a sample from this table, and write its labels to a new file",
         )
     return f"weighted: {number} stand for {total:,} of {counted(cases, 'case')}"

@@ -475,7 +475,7 @@ def chance_text(change: SetChange, noun: str) -> str:
         text = f"a {noun} neither better nor worse would lose as much in {of_hundred} of 100"
     level = SURE if finding.word == "FAIL" else DOUBT
     if p_value <= level < share:
-        text += f" (where equal losses count by half, which decides, in {100 * p_value:.2g})"
+        text += f" ({100 * p_value:.2g} if equal losses count by half, which decides)"
     return text
 
 
@@ -528,7 +528,7 @@ def _set_text(change: SetChange) -> str:
     lost, before = len(change.lost), change.right_before
     if change.kind == PROBE:
         turned = counted(change.net, "more verdict")
-        return f"is turned by {one_line(change.name)} in {turned} of {change.n:,} than before"
+        return f"is misled by {one_line(change.name)} in {turned} of {change.n:,} than before"
     if change.kind == SHIFT:
         direction, unit = "high", change.width
         if change.now.mean < 0:
@@ -616,11 +616,11 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
         yield chance_text(min(failed, key=lambda of: of.finding.p_value), noun)
     for of in sets:
         if of.kind == PROBE and of.lost and not of.finding.word:
-            yield f"{one_line(of.name)} newly turns {out_of(len(of.lost), of.n, 'verdict')}"
+            yield f"newly misled by {one_line(of.name)} in {out_of(len(of.lost), of.n, 'verdict')}"
     won = sum(len(of.won) for of in classes)
     lost = sum(len(of.lost) for of in classes)
     if won and lost:
         cases, net = counted(sum(of.n for of in classes), "case"), abs(lost - won)
         more = f"{net:,} {'more' if lost > won else 'fewer'} {'is' if net == 1 else 'are'}"
         change = more if net else "as many are"
-        yield f"{won:,} the other way; of all {cases} {change} wrong"
+        yield f"{won:,} newly right; of all {cases}, {change} wrong"

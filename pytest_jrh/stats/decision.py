@@ -392,7 +392,7 @@ def _probes(session: _Session) -> Iterator[Reason]:
     for table in probe_tables(received.where(is_apart & ~has_rule)):
         if not table.cases:
             continue
-        text = f"{session.held.subject(table.judge)} is turned by {one_line(table.probe)}"
+        text = f"{session.held.subject(table.judge)} is misled by {one_line(table.probe)}"
         text = f"{text} in {out_of(len(table.cases), len(table.judged), 'verdict')}"
         if table.is_finding:
             yield Reason("FAIL", "probe", text, table.judge, table.cases)
@@ -418,7 +418,7 @@ def _left(session: _Session) -> Iterator[Reason]:
     if skipped:
         parts.append(f"{len(skipped):,} skipped")
     if held.common:
-        parts.append("only what both have")
+        parts.append("only the cases that both have")
     if parts:
         cases = tuple(sorted(missing | skipped))
         total = compared + len(cases)
@@ -545,7 +545,7 @@ def _pass_text(session: _Session) -> str:
     if session.held.accepts:
         return "these verdicts are now the baseline"
     if not len(session.judged):
-        return "no case was to be judged"
+        return "there was no case to judge"
     for judge, classes in session.classes.items():
         allowed = [of for of in classes if of.drop > 0 and of.finding.p_value < SURE]
         if allowed:
@@ -593,7 +593,7 @@ def _wrong_text(judged: Verdicts) -> str:
             parts.append(text)
     derived = judged.where(judged.derived)
     if number := len(derived.wrong_ids):
-        parts.append(f"is turned by probes in {out_of(number, len(derived), 'verdict')}")
+        parts.append(f"is misled by probes in {out_of(number, len(derived), 'verdict')}")
     return " and ".join(parts)
 
 

@@ -184,15 +184,14 @@ COLUMNS = (
         "flicker",
         "rate",
         "flicker",
-        "How often two verdicts of the judge on one case differ, where `repeats` has it judge each "
-        "case more than once",
+        "How often two verdicts of the judge on one case differ, if `repeats` asks it more than "
+        "once",
     ),
 )
 
 
 ONE_BY_ONE = (
-    "Each interval is for new cases under these rubrics, and holds by itself: of 20, about one "
-    "misses its true figure."
+    "Each interval is for new cases under these rubrics; about one in 20 misses its true figure."
 )
 """What is said under a table with several rows."""
 

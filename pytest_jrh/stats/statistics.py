@@ -557,7 +557,7 @@ GIVEN_NO_LEVEL = replace(
     newly_wrong=lambda wrong, cases: (
         f"says n/a to {out_of(wrong, cases, 'case')} that it gave a level before"
     ),
-    loss="more n/a where a level is right",
+    loss="more n/a instead of a level",
     noun="case",
 )
 _APPLIES = replace(_APPLIES, classes=(GIVEN_NO_LEVEL, _APPLIES.classes[1]))

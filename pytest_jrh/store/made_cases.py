@@ -241,7 +241,7 @@ def case_of(
     case = _taken(entry.case(), rubric, spec.judge, rewording=rewording)
     if case is None:
         raise InputError(
-            f"the case was made for other instructions than those of rubric {rubric.id!r} now",
+            f"the case was made for other instructions than rubric {rubric.id!r} has now",
             str(entry.place.path),
             entry.place.number,
             hint="Make it again from the log, or restore the rubric "

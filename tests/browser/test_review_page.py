@@ -116,7 +116,7 @@ def test_an_edited_case_is_what_the_judge_gets(sessions: Sessions) -> None:
     assert page.inner_text("#turn-4 .flag") == "edited by a person"
     assert message_text(as_reviewed(session.board, made_case(0)).messages[4]) == NEW_TEXT
     page.keyboard.press("e")
-    page.click(".editor button:text-is('As made')")
+    page.click(".editor button:text-is('Restore')")
     wait_saved(page)
     wait_decisions(page, "")
     assert as_reviewed(session.board, made_case(0)) == made_case(0)

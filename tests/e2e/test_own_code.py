@@ -255,7 +255,7 @@ def test_with_a_version_the_recorded_verdict_answers_and_no_other_judges(bench: 
     assert bench.ready.judge_fingerprints[None] != first
     stale = bench.judge()
     assert stale.outcome == "unrecorded"
-    assert "answers from its recorded verdict, but that is by another judge" in said(stale)
+    assert "answers from its recorded verdict, but that is of another judge" in said(stale)
     assert '    -{"judge": "1", "case": ' in no_verdict_text(stale.why)
     assert '    +{"judge": "2", "case": ' in no_verdict_text(stale.why)
 
@@ -278,7 +278,7 @@ def test_a_helper_that_would_be_another_files_is_refused(
 
 
 CLOUD = (
-    "Credentials of a cloud are missing. On replay nothing is sent, so any value will do; in the "
+    "Cloud credentials are missing. On replay nothing is sent, so any value will do; in the "
     "workflow's `env`: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
 )
 TIMEOUT = "The judge judges.py:judge gave no verdict within 0.3 s, its `timeout`"

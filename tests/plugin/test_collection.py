@@ -186,5 +186,5 @@ def test_ending_before_a_suite_is_not_green(pytester: pytest.Pytester, project: 
     )
     done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    why = "Not green: about the suite tiny no decision was made, because none of its cases was run."
+    why = "Not green: in the suite tiny, no decision was made, because none of its cases was run."
     assert f"note: {why}" in done.outlines

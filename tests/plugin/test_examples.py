@@ -231,7 +231,7 @@ def test_the_recordings_of_answers_are_small_and_have_no_label() -> None:
 
 def test_each_planted_defect_is_found_by_its_own_probe_and_by_no_other() -> None:
     printed = (GOLDEN / "probes.summary.txt").read_text("utf-8").replace("\\", "")
-    head, *rows = printed.partition("| verdicts turned |")[2].partition("\n\n")[0].splitlines()
+    head, *rows = printed.partition("| misled verdicts |")[2].partition("\n\n")[0].splitlines()
     probes = [title.strip().replace(" ", "_") for title in head.split("|")[:-1]]
     findings = {}
     for row in rows[1:]:

@@ -316,4 +316,4 @@ def test_words_of_labels_wait_for_a_map(tmp_path: Path, capsys: pytest.CaptureFi
         make_ready(config, cwd=new, rootdir=new)
     given.write_text("id,label\nrun-1,0\nrun-2,1\n", encoding="utf-8")
     assert main([*arguments, "--rubric=kind: Be kind.", "--force"]) == 0
-    assert "# map: {1: satisfied, 0: violated}   # where 1 is right" in config.read_text("utf-8")
+    assert "# map: {1: satisfied, 0: violated}   # if 1 is right" in config.read_text("utf-8")

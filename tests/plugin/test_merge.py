@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_a_usage_error(project: Project, merge: Merge) -> N
 def test_verdicts_of_another_judge_are_refused(project: Project, merge: Merge) -> None:
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *FOLDERS) == 4
-    assert f"shard-0/{RESULTS}:2: the verdict is by another judge (model" in merge.errors
+    assert f"shard-0/{RESULTS}:2: the verdict is by a judge with" in merge.errors
 
 
 def test_a_baseline_of_other_cases_fails_and_says_the_way(project: Project, merge: Merge) -> None:
@@ -225,7 +225,7 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}its label was 0, and"),
         ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has none (anno"),
-        ("rubrics.yml", "Be", "Stay", "for other instructions than those of rubric 'kind' now"),
+        ("rubrics.yml", "Be", "Stay", "for other instructions than rubric 'kind' has"),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],
 )

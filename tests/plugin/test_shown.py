@@ -118,7 +118,7 @@ def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(sessions: Sessions)
     recorded, replayed = sessions.printed
     assert "The judge was not shown 4 of 4 turns." in recorded
     missed = "(2 of its 2 missed violations)"
-    assert "doubts about these figures: see -v" in recorded
+    assert "more warnings about these figures: see -v" in recorded
     assert "The judge was not shown [4]." in replayed
     assert "run-2[e1-cuts] (not shown [4])" in replayed
     for judge in CUTTING:

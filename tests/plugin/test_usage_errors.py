@@ -134,7 +134,7 @@ def test_a_hook_without_a_judge_is_refused(pytester: pytest.Pytester, recorded: 
     pytester.makeconftest("def pytest_jrh_judge(config, suite): return 'a name'")
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*the hook pytest_jrh_judge returned str, no function*"])
+    result.stderr.fnmatch_lines(["*the hook pytest_jrh_judge returned str, not a function*"])
 
 
 @pytest.mark.parametrize("name", ["loop.csv", "loop.csv/t.csv", f"{'a' * 5_000}.csv"])

@@ -69,7 +69,9 @@ def test_a_plan_runs_no_judges_code(judged: MakeJudged, pytester: pytest.Pyteste
     done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
     flat = " ".join(done.stdout.str().split())
     assert "(0 to 1 judge)" in flat
-    assert "No judge's own code is called here: it counts as at most one call a case;" in flat
+    assert (
+        "Judges that are code are not called here, and count as at most one call per case;" in flat
+    )
 
 
 HOOK = """
@@ -95,7 +97,7 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     capsys.readouterr()
     assert main(["merge", suite.option, "shard"]) == 4
     said = " ".join(capsys.readouterr().err.split())
-    assert "is by another judge (model, prompt or parameters) than now" in said
+    assert "is by a judge with another model, prompt or parameters" in said
     assert "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION." in said
     monkeypatch.syspath_prepend(suite.folder)
     assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard"]) == 0

@@ -162,7 +162,7 @@ ASKS_WHY = (*MESSAGES[:7], {"role": "user", "content": "Why RF-19?"}, says("So."
         (CHANGED, [ONE_LESS], BROKEN, "[5] the new call of refund: 'amount' is missing"),
         (CHANGED, [act(MORE, "done")], BROKEN, "[6] the new result of refund: its result is text,"),
         (CHANGED, [FAILS], BROKEN, "[6] the new result of refund is an error"),
-        (PUT_IN, [act({}, "x", tool="pay")], BROKEN, "[7] the call put in is of 'pay', which no"),
+        (PUT_IN, [act({}, "x", tool="pay")], BROKEN, "[7] the inserted call is of 'pay', a tool"),
         (CHANGED, [refund(56.0)], "unusable_edit", ""),
         (CHANGED, [NINETY, words("It was 56 dollars.")], "stale_value", "[7] still says 56"),
         # What a user says is not edited.

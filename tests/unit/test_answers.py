@@ -97,9 +97,9 @@ FORMAT, CORRECT = ", or suite.format: [{]", "correct suite.format: "
         ("id,question,prompt,answer\na,b,c,d", {}, f"question or prompt may be the req.*{FORMAT}"),
         ("id,question,antwort\na,b,c", {}, f"has no column with the response.*{FORMAT}"),
         # Rows are not told apart by a guess, as where two people labelled one text.
-        (f"{ROW}\nb,q,r,no\na,q,s,yes", {}, "csv:4: has the id a again, as line 2 has"),
-        ("question,answer,by,ok\nq,r,ann,yes\nq,r,bo,no", {}, "csv:3: has the same text again, as"),
-        ("id,question,answer,ok\n,q,r,yes\n,q,r,no", {}, "csv:3: has the same text again, as li"),
+        (f"{ROW}\nb,q,r,no\na,q,s,yes", {}, "csv:4: has the same id a as line 2"),
+        ("question,answer,by,ok\nq,r,ann,yes\nq,r,bo,no", {}, "csv:3: has the same text as"),
+        ("id,question,answer,ok\n,q,r,yes\n,q,r,no", {}, "csv:3: has the same text as li"),
         (f"{EPOCHS}first,q,r", {}, 'csv:2: got the epoch "first"; must be an integer'),
         (f"{EPOCHS}1e3,q,r", {}, 'csv:2: got the epoch "1e3"; must be an integer'),
         # A place that no row has.
@@ -136,7 +136,7 @@ def test_the_name_of_a_row(tmp_path: Path, head: str, rows: list[str], ids: list
     assert [f"{run.run_id} e{run.epoch}".removesuffix(" e1") for run in runs] == ids
     notices = " ".join(source.notices())
     assert ("named by a digest" in notices) == (len(ids[0]) == 12)
-    assert ("1 row left out, equal to others" in notices) == (len(rows) > len(ids))
+    assert ("1 row left out, because they repeat others" in notices) == (len(rows) > len(ids))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_row_without_an_answer_is_no_case(tmp_path: Path) -> None:
     source = source_of(path)
     skips = [str(run.skip or "") for run in source.summaries()]
     assert skips == ["the answer is empty (line 2)", ""]
-    assert source.notices()[-1].endswith("no case of 1 row with an empty answer: line 2")
+    assert source.notices()[-1].endswith("1 row with an empty answer left out: line 2")
 
 
 @pytest.mark.parametrize("tool", ["promptfoo", "DeepEval", "MLflow", "MLflow rows"])
@@ -301,5 +301,5 @@ def test_a_cell_of_20_mb_is_said_and_the_others_are_read(tmp_path: Path) -> None
 def test_of_other_tables_a_line_converts_them(tmp_path: Path, start: bytes, line: str) -> None:
     path = tmp_path / "rows"
     path.write_bytes(start)
-    with pytest.raises(InputError, match=rf"make JSON lines of it: .*pandas\.{line}\("):
+    with pytest.raises(InputError, match=rf"convert it to JSON lines: .*pandas\.{line}\("):
         source_of(path).summaries()

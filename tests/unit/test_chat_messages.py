@@ -353,7 +353,7 @@ def test_arguments_that_are_no_json_object_are_kept_as_they_are(text: str) -> No
     (message,), _ = read_messages([{"role": "assistant", "tool_calls": [openai_call("f", text)]}])
     (call,) = message["tool_calls"]
     assert call["arguments"] == {}
-    assert call["parse_error"] == f"the arguments are no JSON object: {text}"
+    assert call["parse_error"] == f"the arguments are not a JSON object: {text}"
     assert text in render_transcript([message])
 
 

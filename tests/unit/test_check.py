@@ -163,7 +163,7 @@ def test_an_unknown_word_is_named_with_its_line_and_the_option() -> None:
         check_table(path)
     assert 'verdicts.csv:2: label: got "fine"; must be 0, 1' in str(caught.value)
     assert "--map fine=violated or --map fine=satisfied" in str(caught.value)
-    assert "where answers are classes, name all: --classes A,B,..." in str(caught.value)
+    assert "if answers are classes, name all: --classes A,B,..." in str(caught.value)
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 
@@ -177,7 +177,10 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None
     code, text = run(path, "--cluster", "run", "--report=r.json")
     printed = " ".join(text.split())
     assert code == 0
-    assert "360 cases without a label: in no figure below but how many are violated." in printed
+    assert (
+        "360 cases without a label: counted in no figure below except how many are violated."
+        in printed
+    )
     assert "The judge calls 200 of 400 cases violated (50.0%, " in printed
     judge = json.loads(Path("r.json").read_text("utf-8"))["suites"]["verdicts"]["judges"]["default"]
     assert judge["violations"]["labelled"] == judge["overall"]["n"] == 40
@@ -198,7 +201,7 @@ def test_each_case_without_a_label_is_counted_once(
 ) -> None:
     table = "\n".join(["case,ann,bo,verdict", "a,1,1,1", "b,0,0,0", *rows.split()])
     _, text = run(written(table), "--label=ann", "--label=bo")
-    lines = re.findall("(.+) (?:without a label: in no|with neither label)", text)
+    lines = re.findall("(.+) (?:without a label: counted|with neither label)", text)
     assert lines == [unlabelled, *filter(None, [bare])]
     assert "disputed, so without a label" in text
 
@@ -233,11 +236,11 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
 @pytest.mark.parametrize(
     ("cell", "scale", "hint"),
     [
-        ("7/12", (1, 10), "say the scale that ends in 12: --scale LOW-12"),
-        ("7 out of 10", None, "say the scale that ends in 10: --scale LOW-10"),
+        ("7/12", (1, 10), "name the scale that ends in 12: --scale LOW-12"),
+        ("7 out of 10", None, "name the scale that ends in 10: --scale LOW-10"),
         ("4.67", (1, 5), "a score is a whole number: give each its own row, with a column annot"),
         ("85%", None, "give each its own row"),
-        ("excellent", (1, 5), "say its score: --map excellent=SCORE"),
+        ("excellent", (1, 5), "give its score: --map excellent=SCORE"),
         ("nan", None, "--map nan= counts it as missing"),
         ("-safe", None, "--map=-safe=violated or --map=-safe=satisfied"),
         ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=violated"),
@@ -316,7 +319,7 @@ def test_scores_are_read_on_the_scale_that_is_given() -> None:
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale.scores == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
-    with pytest.raises(InputError, match="on what scale: --scale LOW-HIGH; its numbers go from 1"):
+    with pytest.raises(InputError, match="name the scale: --scale LOW-HIGH; the numbers go from 1"):
         check_table(path)
 
 
@@ -492,7 +495,7 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     assert "confidence may say how sure the judge is of its verdict, whichever it is" in printed
     assert "if this is one, say --one confidence=violated" in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
-    assert "numbers of confidence: the probability of a violation" in run(table, *asked)[1]
+    assert "the numbers in confidence are probabilities of a violation" in run(table, *asked)[1]
     code, printed = run(table, "--verdict=p_violation", "--threshold=0.5")
     assert (code, "right" in printed or "gives the label in all 2" in printed) == (0, True)
 
@@ -565,11 +568,11 @@ def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) 
     assert lines[0] == "FAIL  the judge misses 15 of 59 violations (25%) that it found before"
     assert (
         lines[1].strip()
-        == '1 case has no verdict (line 5: "verdict" is empty): --common leaves out'
+        == '1 case has no verdict (line 5: "verdict" is empty): --common leaves these'
     )
     assert (code, len(lines) < 24, "more row" in printed) == (1, True, False)
-    assert "! 40 cells of human with an error of the spreadsheet, read as empty" in printed
-    assert "! 1 cell of verdict with an error" in printed
+    assert "! 40 cells of human with a spreadsheet error, read as empty" in printed
+    assert "! 1 cell of verdict with a spreadsheet" in printed
 
 
 def test_on_a_wide_scale_right_is_near_the_label_and_exact_is_told_apart(run: Run) -> None:
@@ -630,7 +633,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ("human_says,verdict\n1,0\n", "", "its columns are human_says"),
     ("label,judge_a,judge b\n1,0,1\n", "", "say it: --verdict COL"),
     ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "say it: --label ann --label bo --verdict 'gpt j"),
-    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if --map"),
+    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if you"),
     (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
     (HEAD + "a,1,1\n", "--baseline=verdit", "nor a file\n    verdict is the nearest"),
     (HEAD + "a,1,1\n", "--baseline=tabel.csv", "nor a file\n    table.csv is the nearest"),
@@ -638,15 +641,15 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
     (HEAD + 'a,1,"1,5"\n', "--threshold=0.5", "a number from 0 to 1, such as 0.71 or 0,71"),
-    (HEAD + 'a,1,"0,5"\n', "", "a number from 0 to 1 needs --threshold"),
+    (HEAD + 'a,1,"0,5"\n', "", "with --threshold 0.5, numbers from 0 to 1"),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
     (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=violated"),
     (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave it out"),
-    (HEAD + "a,1,1\n", "--threshold=1.5", "must be a number from 0"),
-    (HEAD + "a,1,1\n", "--within=1", "no meaning without --scale"),
-    (HEAD + "a,1,1\n", "--scale=1-5 --within=4", "must be from 0 to below 4"),
+    (HEAD + "a,1,1\n", "--threshold=1.5", "must be a number >= 0"),
+    (HEAD + "a,1,1\n", "--within=1", "needs --scale"),
+    (HEAD + "a,1,1\n", "--scale=1-5 --within=4", "must be >= 0 and below 4"),
     (HEAD + "a,1,1\n", "--threshold=0.5 --scale=1-5", "not allowed"),
-    (HEAD + "a,1,1\n", "--error=0.05", "meaning without --threshold"),
+    (HEAD + "a,1,1\n", "--error=0.05", "needs --threshold"),
     (HEAD + "a,1,1\n", "--report=r.pdf", "must end in .html"),
     ("id,label,verdict\na,violated,viol\0ated", "", ":2: has a NUL character"),
     (f"{NAMES}a,ann,pass,fail\na,,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
@@ -660,7 +663,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (TWO_PEOPLE, "--case=id --rubric=id", "cannot be case and rubric at once"),
     (TWO_PEOPLE, "--baseline=./table.csv", "is compared with itself"),
     (TWO_PEOPLE, "--one=humann=passed", 'has no column "humann"'),
-    (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: has no meaning with --scale\n"),
+    (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: cannot be used with --scale\n"),
 ]
 
 

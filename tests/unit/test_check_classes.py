@@ -98,9 +98,9 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         ([(f"text {n}", f"text {n}") for n in range(21)], {}, "most of them in label, such as"),
         ([(f"text {n}", "pass") for n in range(3_000)], {}, "name the columns of answers: --label"),
         (SIDES, {"classes": ["first", "second"]}, 'got "tie"; must be first or second'),
-        (SIDES, {"classes": ["first", "second"]}, "say which class it is: --map tie=CLASS"),
+        (SIDES, {"classes": ["first", "second"]}, "name its class: --map tie=CLASS"),
         (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
-        (SIDES, {"classes": ["a|b", "c"]}, "none of them |"),
+        (SIDES, {"classes": ["a|b", "c"]}, "and no |"),
         (SIDES, {"classes": ["None", "c"]}, 'got "None", which means that there is no answer'),
         # Who says what is violated has two answers, and no class of a stray word.
         ([("yes", "yes"), ("maybe", "maybe")], {"one": "violated"}, 'label: got "maybe"; must be'),
@@ -132,7 +132,7 @@ def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixt
     printed = " ".join(capsys.readouterr().out.split())
     assert "classes: first, oops, tie" in printed
     assert "no label is oops; --map WORD= counts it as missing" in printed
-    assert "n/a is an answer, right or wrong; --map n/a= counts it as missing" in printed
+    assert "n/a counts as an answer, right or wrong; --map n/a= makes it missing" in printed
     assert str(code_of("tie")) not in printed
     [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()
     figures = suite["judges"]["default"]["overall"]

@@ -86,10 +86,10 @@ def test_cases_of_other_answers(rubric: Rubric, on_offer: Any, edited: Any, posi
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("classes: {a: One., A: Two.}", "that no other answer has"),
+        ("classes: {a: One., A: Two.}", "different from those of the other answers"),
         ("classes: {n/a: One., b: Two.}", "not_applicable: TEXT"),
         ("classes: {Not Applicable: One., b: Two.}", "not n/a"),
-        ("classes: {cannot tell: One., b: Two.}", "nor cannot tell"),
+        ("classes: {cannot tell: One., b: Two.}", "not cannot tell"),
         ("classes: {a|b: One., b: Two.}", "without |"),
         ('classes: {"a\\nb": One., b: Two.}', "in one line"),
         ("classes: {a: One.}", "2 to 20 classes"),

@@ -205,7 +205,7 @@ ITEM = {"type": "message", "role": "assistant", "content": "Hello."}
 ITEM_CALL = {"type": "function_call", "call_id": "c", "name": "look"}
 BESIDE = "the answer in `output` or `completion` beside the messages is"
 NOT_READ = "an answer beside the messages that is not read"
-WITHOUT_ANSWER = "a request without an answer that can be read"
+WITHOUT_ANSWER = "because no answer to it was found"
 
 
 def choices(**answer: Any) -> dict[str, Any]:

@@ -215,7 +215,11 @@ FAIL = [
         cases("x" * 12, "x" + "." * 11),
         held={"subjects": {"": "judge words"}},
     ),
-    Row(f"{LAYOUT} turns 10 of 20 verdicts; max_rate 5% allows 1", TURNED, rules=PROBES),
+    Row(
+        f"{LAYOUT} misled the judge in 10 of 20 verdicts; max_rate 5% allows 1",
+        TURNED,
+        rules=PROBES,
+    ),
     Row(f"{LAYOUT} has no verdict", judged(right), rules=PROBES),
     Row(
         "judge j0 misses 8 of 24 violations (33%) that it found before; likewise 1 more judge",
@@ -242,7 +246,7 @@ FAIL += [
         cases("." * 20, "x" + "." * 19),
         rules={"min_recall": 0.5},
     ),
-    Row(f"the judge is turned by {LAYOUT} in 10 of 20 verdicts", TURNED, rules=LAX),
+    Row(f"the judge is misled by {LAYOUT} in 10 of 20 verdicts", TURNED, rules=LAX),
     Row(
         "the judge misses 4 of 10 violations that it found before",
         cases("xxxx" + "." * 6, "." * 10),
@@ -260,7 +264,7 @@ UNCLEAR = [
     ),
     Row(
         "the judge is newly wrong on 3 of 24 of sold; a judge neither better nor worse "
-        "would lose as much in 12 of 100 (where equal losses count by half, which decides, in 6.2)",
+        "would lose as much in 12 of 100 (6.2 if equal losses count by half, which decides)",
         [*runs_of(12), *cases("xxx" + "." * 21, rubric_id="sold")],
         [*runs_of(12), *cases("." * 24, rubric_id="sold")],
         rules={"max_drop": 0.05},
@@ -271,7 +275,7 @@ UNCLEAR = [
         cases("." * 18 + "xx", "." * 20),
     ),
     Row(
-        f"the judge is turned by {LAYOUT} in 1 of 20 verdicts, which its flicker may explain",
+        f"the judge is misled by {LAYOUT} in 1 of 20 verdicts, which its flicker may explain",
         [*judged(right), *derived(["a"], variants="abcdefghijklmnopqrst")],
         rules=LAX,
     ),
@@ -283,16 +287,16 @@ UNCLEAR = [
         held=OTHER_MODEL,
     ),
     Row(
-        "the judge misses 0 of 24 violations; min_recall 90% allows 2, and other cases are not",
+        "the judge misses 0 of 24 violations; min_recall 90% allows 2, but that is not proven ",
         GOOD,
         rules={"proof": True, "min_recall": 0.9},
     ),
     Row(
-        "the judge misses 1 of 24 violations (4%); min_recall 100% allows 0, which its flicker",
+        "the judge misses 1 of 24 violations (4%); min_recall 100% allows 0, but its flicker m",
         cases("2" + "1" * 23, "0" * 24),
         rules={"min_recall": 1},
     ),
-    Row("44 of 48 cases compared: 4 left the suite, only what both", GOOD[4:], GOOD, {}, COMMON),
+    Row("44 of 48 cases compared: 4 left the suite, only the cases", GOOD[4:], GOOD, {}, COMMON),
     Row(
         "the judge says the opposite of the labels: 1 may mean the opposite; turn it",
         cases("x" * 12, "x" * 12),
@@ -324,7 +328,7 @@ PASS = [
         "the judge is not shown to be worse than before: 2 of 48 cases (4%) newly wrong",
         cases("xx" + "." * 22, "." * 24),
         cases("." * 22 + "xx", "." * 24),
-        beside="2 the other way; of all 48 cases as many are wrong",
+        beside="2 newly right; of all 48 cases, as many are wrong",
     ),
     Row(
         "no verdict changed: as good as before on 10 cases",
@@ -447,9 +451,9 @@ def test_compared_as(now: JudgeLine, lines: list[JudgeLine], is_random: bool, as
 @pytest.mark.parametrize(
     ("before", "now", "word", "said"),
     [
-        (0, 2, "PASS", "newly turns 2 of 20"),
+        (0, 2, "PASS", " in 2 of 20 verdicts"),
         (10, 10, "PASS", ""),
-        (10, 12, "PASS", "newly turns 2 of 20"),
+        (10, 12, "PASS", " in 2 of 20 verdicts"),
         (10, 13, "UNCLEAR", ""),
         (0, 10, "FAIL", ""),
     ],

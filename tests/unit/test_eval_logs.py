@@ -135,7 +135,7 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
     ("content", "said"),
     [
         (b"", "a truncated or damaged .eval archive (File is not a zip file)"),
-        (b"{}", "it has no header with `eval`\n    conversations are one with `messages`"),
+        (b"{}", "it has no header with `eval`\n    for conversations with `messages`"),
         (b'{"version": 2, "eval": {}, "samples": 7}', "its samples are 7; must be a list"),
         (b'{"version": 2, "eval": {}, "samples": []} x', "truncated or damaged JSON: Extra data"),
         # Ids that differ in type alone.

@@ -84,7 +84,7 @@ def test_a_folder_has_one_conversation_a_file(tmp_path: Path) -> None:
     assert text_of(source, "a") == turns[0]["content"]
     assert "left out 2 files" in source.notices()[0]
     assert names(opened(tmp_path / "a.json")) == ["a"]
-    with pytest.raises(InputError, match=r"one with `messages`"):
+    with pytest.raises(InputError, match=r"conversations with `messages`"):
         opened(tmp_path / "list.json").summaries()
 
 
@@ -174,8 +174,8 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name(tmp_path: Path) -> 
     assert text_of(source, "1@claude") == "From claude.jsonl."
     assert text_of(source, "1") == "From gpt.jsonl."
     assert source.notices() == (
-        "2 ids of cases in more than one file; they stay as they are in the first one, and have "
-        "the file's name behind them in newer ones, such as 1@claude",
+        "2 ids of cases in more than one file; in all but the first, the file's name is added to "
+        "the id, such as 1@claude",
     )
 
 
@@ -198,7 +198,7 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
     rows = [LabelRow(name, label=1, line=line) for line, name in named]
     labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
-    said = 'labels:2: run_id: got "1", which is not the name of one case\n    name the case that is'
+    said = 'labels:2: run_id: got "1", which may be several cases\n    name the case that is'
     assert [*map(str, labels.problems)] == [f"{said} meant: 1@a, 1@b"]
 
 
@@ -373,7 +373,7 @@ def test_a_label_of_a_request_that_is_no_run_names_the_run(tmp_path: Path) -> No
     (tmp_path / "log.jsonl").write_text(lines)
     source = opened(tmp_path)
     assert source.unclear_names()["x"] == ("y",)
-    said = "1 case left out, because another one has everything in it: x (log)"
+    said = "1 case left out, because another one contains all of it: x (log)"
     assert source.notices() == (said,)
 
 
@@ -387,7 +387,7 @@ def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path
     assert names(source) == ["1", "2", "3", "1@other"]
     named = {name: key for name, key in source.aliases().items() if name.startswith("u-")}
     assert named == {f"u-{n}": (str(n), 1) for n in (1, 2, 3)} | {"u-4": ("1@other", 1)}
-    assert source.notices()[0].startswith("5 cases left out, because another one has everything")
+    assert source.notices()[0].startswith("5 cases left out, because another one contains all")
     assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}
 
 

@@ -116,7 +116,7 @@ def test_an_answer_without_reasoning_or_an_integer_on_offer_is_no_verdict(answer
 @pytest.mark.parametrize(
     ("value", "explanation", "said"),
     [
-        ({"bad": True, "length": 7}, "Read it.", "gave several values (bad, length), and a judge"),
+        ({"bad": True, "length": 7}, "Read it.", "gave several values (bad, length), but a judge"),
         (float("nan"), "Too long to read.", "left the case unscored: Too long to read."),
         # As the graders of Inspect did before 0.3.245.
         ({"grade": "I"}, "Grade not found in it: Hm.", "left the case unscored: Grade not found"),

@@ -177,8 +177,16 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
-        (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that are not of labels"),
-        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that are not of labels"),
+        (
+            BARE,
+            (*POLITE, "--out=other.csv"),
+            "other.csv:1: has columns that a file of labels does not have",
+        ),
+        (
+            BARE,
+            (*POLITE, "--out=tool.csv"),
+            "tool.csv:1: has columns that a file of labels does not have",
+        ),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
@@ -233,7 +241,7 @@ def test_files_and_results_that_are_left_out_are_named(capsys: Capsys) -> None:
     assert "left out 2 files that cannot be used: bad.eval" in said
     assert "cut.jsonl" in said
     label_here(write("p.json", json.dumps(promptfoo([(True, None), (None, None)]))))
-    assert "Not read of promptfoo's results: " in capsys.readouterr().out
+    assert "Not used from promptfoo's results: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -273,7 +281,7 @@ def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(capsys: 
     rows = [f"c{number},Text {number}.,{word}" for number, word in enumerate(["b", "a", "tie"] * 2)]
     name = write("t.csv", "\n".join(["id,text,verdict", *rows]))
     label_here(name, *POLITE, "--sample=6", "--by=verdict")
-    said = "The verdicts of verdict are b, a, tie, and people are asked for satisfied, violated: "
+    said = "The verdicts in verdict are b, a, tie, but people are asked for satisfied, violated: "
     assert capsys.readouterr().out.startswith(said)
     write("r.yml", "- {id: polite, instructions: Who?, classes: {a: one, b: other, tie: none}}")
     to_b = dict.fromkeys([f"c{number}" for number in range(6)], code_of("b"))
@@ -299,12 +307,12 @@ def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys
     name, by = table(20), ("--sample=8", "--by=verdict")
     label_here(name, *POLITE, "--sample=8")
     assert main(["label", name, *POLITE, *by]) == 4
-    said = "labels.csv:2: a label here has no weight, and new ones have one\n    name another file"
+    said = "the labels here have no weights, but new ones would have some\n    name another file"
     assert said in capsys.readouterr().err
     for person in ("ann", "ben"):
         label_here(name, *POLITE, *by, "--out=by.csv", name=person)
     assert main(["label", name, *POLITE, "--sample=8", "--out=by.csv"]) == 4
-    assert "a label here has a weight, and new ones have none" in capsys.readouterr().err
+    assert "the labels here have weights, but new ones would have none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
@@ -377,7 +385,7 @@ def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> 
     cases = label_here(*settle, labels={"c0": 0})
     assert sorted(case.spec.run_id for case in cases) == ["c0", "c1", "c2"]
     said = capsys.readouterr().out
-    assert "people disagree, with another text or rubric than in cases.csv (c3)" in said
+    assert "differ from cases.csv: 1 case on which people disagree (c3)" in said
     assert "3 of 3 cases to label" in said
     # The table's verdicts are known by their name.
     assert said.endswith("for: python -m pytest_jrh check cases.csv --labels labels.csv\n")
@@ -446,10 +454,18 @@ def test_labels_of_ones_own_without_a_rubric_are_of_the_one_that_the_command_wri
     ("labels", "file", "said"),
     [
         ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", "", "people disagree on no case of cases.csv"),
-        ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", "", "than in cases.csv (c9): not shown"),
+        (
+            "id,annotator,label\nc9,ann,1\nc9,ben,0\n",
+            "",
+            "differ from cases.csv: 1 case on which people disagree (c9)",
+        ),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "no.csv", "no such file"),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "l.txt", "end in .csv"),
-        ("id,annotator,label,mood\nc0,ann,1,\n", "", "columns that are not of labels: mood"),
+        (
+            "id,annotator,label,mood\nc0,ann,1,\n",
+            "",
+            "columns that a file of labels does not have: mood",
+        ),
         ("id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n", "", "on no case"),
     ],
 )

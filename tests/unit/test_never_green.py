@@ -89,7 +89,7 @@ FAIL = {
     "one to five of 24 missed": Story(cases("xxxxx" + "." * 19), cases("x" + "." * 23)),
     "4 of 4 violations among 40 cases": Story(cases("xxxx", "." * 36), cases("....", "." * 36)),
     "54 of 54 verdicts turned by a probe, beside limits": Story(ALL_TURNED, None, LAX),
-    "54 of 54 turned by a probe, beside a rule of another one": Story(
+    "54 of 54 misled by a probe, beside a rule of another one": Story(
         [*ALL_TURNED, *derived(probe="format_invariance")], None, RULE_OF_ANOTHER
     ),
     "4 of 10 newly missed by code that a table knows nothing of": Story(

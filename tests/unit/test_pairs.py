@@ -111,7 +111,7 @@ def test_names_of_systems_are_places_row_by_row() -> None:
     [
         ({"label": "0"}, {}, "nothing says which answer each means"),
         ({"label": "frist"}, {}, "frist"),
-        ({}, {"order": "case"}, "must tell two orders"),
+        ({}, {"order": "case"}, "must have two, one for each order"),
         ({}, {"order": "turn"}, "no column"),
     ],
 )
@@ -132,7 +132,7 @@ def test_orders_and_systems_are_named(tmp_path: Path, capsys: pytest.CaptureFixt
         in printed
     )
     assert main(["check", str(table), "--order", "shown"]) == pytest.ExitCode.USAGE_ERROR
-    assert "--order: has no meaning without --pairs" in capsys.readouterr().err
+    assert "--order: needs --pairs" in capsys.readouterr().err
 
 
 def test_the_scale_of_a_line_is_that_of_the_pair() -> None:

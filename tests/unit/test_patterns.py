@@ -43,7 +43,9 @@ def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
     assert cases(checked) == found
     assert {*checked.judges["judge_{rubric}"].rubrics} == {"safe", "kind"}
     [notice] = checked.table.notices
-    assert notice.startswith("Not used, as their rubric has no column of labels, or none of verd")
+    assert notice.startswith(
+        "Not used, because their rubric has no column of labels or none of verd"
+    )
     assert {*notice.rstrip(".").split(": ")[1].split(", ")} == {"judge_cost", "human_tone"}
     assert check_table([{"human_{rubric}": "pass", "judge_{rubric}": "pass"}], **PAIR).judges
 
@@ -119,7 +121,7 @@ def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
         ({"verdict": ["judge_{rubric}", "judge_cost"]}, "got .judge_cost. beside"),
         ({"label": "h_{rubric}", "verdict": "j_{rubric}"}, "has no column .h_{rubric}."),
         ({"verdict": "judge_c{rubric}"}, "no rubric is in all of human_{rubric}, judge_c{rubric}"),
-        ({"rubric": "id"}, "--rubric: has no meaning with {rubric}"),
+        ({"rubric": "id"}, "--rubric: cannot be used with {rubric}"),
         ({"baseline": "judge_cost"}, "got .judge_cost. beside human_{rubric}, judge_{rubric}"),
     ],
 )

@@ -390,7 +390,7 @@ def test_on_a_scale_the_verifier_must_find_the_score(found: int, is_case: bool) 
 )
 def test_an_editor_that_changes_nothing_makes_no_case(probe: Probe, answer: Any) -> None:
     model = ScriptedModel(editor=answer)
-    with pytest.raises(NoVerdictCase, match="returned all as it was"):
+    with pytest.raises(NoVerdictCase, match="changed nothing"):
         asked(probe, VIOLATED, model)
     assert not model.asked("verifier")
 

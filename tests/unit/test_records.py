@@ -168,7 +168,7 @@ def test_a_case_is_taken_under_another_text_and_under_no_other_scale(tmp_path: P
     assert (taken.reworded, taken.rubric.instructions) == (True, "Be curt.")
     scale = replace(text, score_levels=LEVELS[:2])
     for rubric, rewording in ((scale, True), (text, False)):
-        with pytest.raises(InputError, match="made for other instructions than those of rubric"):
+        with pytest.raises(InputError, match="made for other instructions than rubric"):
             case_of(index, spec, rubric, rewording=rewording)
 
 

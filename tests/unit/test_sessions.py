@@ -226,8 +226,8 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert "model" not in source.read("s", 1)[0].metadata
     assert [notice.removeprefix("s.jsonl: ") for notice in source.notices()] == [
         "2 lines of subagents left out",
-        "1 line left out that Claude Code wrote in the agent's place, such as errors of the API",
-        "lines without a message left out whose types are not known: mood-ring",
+        "1 line that Claude Code wrote in the agent's place left out, such as API errors",
+        "lines without a message, of unknown types, left out: mood-ring",
     ]
 
 
@@ -320,7 +320,7 @@ FIRST, ANSWER = line("u1", None, "Hi."), line("a1", "u1", "Hello.")
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ([FIRST, {**ANSWER, "message": {}}], "message: is of an unknown form (KeyError: 'role')"),
+        ([FIRST, {**ANSWER, "message": {}}], "message: has an unknown form (KeyError: 'role')"),
         ([FIRST, {**ANSWER, "type": "asistant"}], 'type: got "asistant"; must be one of user, ass'),
         ([SESSION, compacted(7)], "has 7 as its content; must be text"),
     ],
@@ -354,7 +354,7 @@ def test_a_mistake_in_an_item_has_its_place(tmp_path: Path, item: Any, problem: 
         ({"input": "Go on.", **BEFORE}, "previous_response_id: continues a response whose items"),
         ({"request": {"input": "Hi."}, "response": LATER}, "response.body.previous_response_id: c"),
         ({"input": "Go on.", "conversation": "c"}, "conversation: is kept by the"),
-        ({}, "input: is not here, so that a judge would read an answer without"),
+        ({}, "input: is not in the file, so a judge would read an answer without"),
     ],
 )
 def test_the_end_is_not_taken_for_all(tmp_path: Path, row: dict[str, Any], problem: str) -> None:
@@ -419,7 +419,7 @@ def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path
 
 
 ROBOT, MISSPELT = {"source": "robot", "message": ""}, {**HELLO[1], "mesage": "a"}
-UNKNOWN = "is of an unknown form"
+UNKNOWN = "has an unknown form"
 # What is changed in a trajectory, and what is said of it.
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": "ATIF-v2.0"}, "must be ATIF-v1.0 to ATIF-v1.8"),
@@ -504,7 +504,7 @@ def test_a_trial_that_has_no_result_yet_or_steps_that_are_named_gives_runs(tmp_p
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [
-        ("result.json", '{"verifier_result": {"rewards": [1]}}', "is of an unknown form"),
+        ("result.json", '{"verifier_result": {"rewards": [1]}}', "has an unknown form"),
         ("agent/trajectory.json", "", "agent/trajectory.json: is empty"),
     ],
 )

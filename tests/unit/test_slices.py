@@ -151,7 +151,7 @@ def test_what_is_no_property_of_a_case_is_refused(by: str, message: str) -> None
     table = [{**row, "epoch": 1, "repeat": n, "several": n} for row in table for n in (1, 2)]
     with pytest.raises(InputError, match=message):
         checked(table, baseline="old", by=by, case="id", repeat="repeat", settled="final")
-    with pytest.raises(InputError, match="no meaning without --by"):
+    with pytest.raises(InputError, match="needs --by"):
         checked(table, by="", gate_by=True)
 
 
@@ -177,7 +177,7 @@ def test_a_suite_reads_the_fields_of_its_runs(tmp_path: Path) -> None:
         labels = [{"metadata": "ok", "map": {"1": 1}}]
         with pytest.raises(InputError, match=rf"cases\.by(.|\n)*{message}"):
             ready(tmp_path / key, cases={"by": [key]}, labels=labels)
-    with pytest.raises(InputError, match=r"gate\.by: has no meaning without cases\.by"):
+    with pytest.raises(InputError, match=r"gate\.by: needs cases\.by"):
         ready(tmp_path / "gate", gate={"by": True})
 
 

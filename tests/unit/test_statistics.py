@@ -247,7 +247,7 @@ def test_a_metric_of_labels_has_no_label_for_a_tie() -> None:
     assert metric("accuracy_score", [1, 1], [1, None]).value == 0.5
     tied = metric("f1_score", [1, 1], [1, None])
     assert tied.value is None
-    assert tied.reason == "repeats that tie have no score that this metric could take"
+    assert tied.reason == "repeats that tie have no score for this metric"
 
 
 def test_a_judge_that_ties_has_no_vote_in_a_panel() -> None:

@@ -112,7 +112,7 @@ def test_what_probes_turn_is_read_behind_what_is_wrong_without_them() -> None:
     worst = worst_cases(session_of(results))
     assert worst is not None
     assert [case.case_id for case in worst.cases].index(first) == 2
-    assert worst.cases[2].title == "run-001, refund_policy: turned by format_invariance"
+    assert worst.cases[2].title == "run-001, refund_policy: misled by format_invariance"
 
 
 @pytest.mark.parametrize("labelled_by", ["made", "unconfirmed", "people", "program"])

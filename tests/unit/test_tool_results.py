@@ -59,7 +59,7 @@ HOW_MANY = {"Langfuse": 4, "LangSmith": 3, "MLflow": 3, "MLflow rows": 3}
 NOT_READ = {
     "promptfoo": "outputs with an error or without a grade (1).",
     "DeepEval": "If one is a judge, name it: --verdict 'Exact Match'",
-    "Langfuse": "Not read of Langfuse's results: texts",
+    "Langfuse": "Not used from Langfuse's results: texts",
     "MLflow": "expectations and issues (13).",
     "LangSmith": "",
 }
@@ -204,10 +204,10 @@ NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1"
         (
             langfuse([(None, True)]),
             ["--one=passed"],
-            "hold verdicts against these labels: python -m pytest_jrh check VERDICTS --labels ",
+            "compare verdicts with these labels: python -m pytest_jrh check VERDICTS --labels ",
         ),
         (PROMPTFOO_CSV, [], "promptfoo's results have no output with both a verdict"),
-        (PROMPTFOO_CSV, [], "rows of CSV: write .json in its place (1)"),
+        (PROMPTFOO_CSV, [], "rows of CSV: write .json instead (1)"),
         (NO_V3_SUBJECT, ["--one=passed"], "scores without traceId, or fields=subject of v3 (23)"),
         (langfuse(SAID), [], "nothing says what 1 means"),
         (NUMERIC, ["--one=passed"], f'{FILE}: [0].verdict: got "0.5"'),
@@ -620,7 +620,7 @@ def test_a_sample_by_verdict_stands_for_all_cases(capsys: pytest.CaptureFixture[
     assert main(["check", "t.csv", "--labels=labels.csv", "-v"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "weighted: 60 labels stand for 1,000 of 1,000 cases" in printed
-    assert "180 more labels, drawn like these, would halve the widest: missed" in printed
+    assert "180 more labels, drawn like these, would halve the widest interval (missed)" in printed
     figures = figures_of()
     mass: dict[tuple[int, int], float] = defaultdict(float)
     for row in rows:
@@ -665,7 +665,7 @@ def test_errors_on_a_scale_are_weighted() -> None:
         (("c0,1,2", "c1,0,x"), 'got "x"'),
         (("c0,1,2", "c1,0,"), 'labels.csv:3: weight: got ""'),
         (("c0,1,2", "c0,1,3"), "the same case has 2 above"),
-        (("c0,1,30", "c1,0,20"), "2 labels stand for 50 cases, and t.csv has 40"),
+        (("c0,1,30", "c1,0,20"), "2 labels stand for 50 cases, but t.csv has 40"),
     ],
 )
 def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) -> None:
@@ -680,8 +680,8 @@ def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) ->
     [
         ("--sample=60 --by=answer", "60 cases cannot be drawn evenly from 40 different"),
         ("--sample=3 --by=verdict", "3 cases cannot be drawn evenly from 2 different words"),
-        ("--by=verdict", "works with --sample of a table"),
-        ("--sample=9 --by=verdict --disagreements=l.csv", "works with --sample of a table"),
+        ("--by=verdict", "needs a table and --sample"),
+        ("--sample=9 --by=verdict --disagreements=l.csv", "needs a table and --sample"),
         ("--sample=9 --by=mood", "no column mood; its columns are id, answer, verdict"),
     ],
 )
@@ -703,7 +703,7 @@ def test_labels_drawn_by_what_a_judge_said_alone_have_weights_and_compare_no_jud
     label_here(truth, "--sample=20", "--by=verdict")
     write("t2.csv", Path("t.csv").read_text("utf-8"))
     with pytest.raises(
-        InputError, match="--baseline: its labels were drawn by the judge's verdicts"
+        InputError, match="--baseline: its labelled cases were drawn by the judge's verdicts"
     ):
         check_table("t.csv", labels="labels.csv", baseline="t2.csv")
 

@@ -339,7 +339,7 @@ def test_calls_below_a_tool_or_a_call_are_left_out_and_said(recording: Recording
     recording.model([{"role": "user", "content": "Find 7."}], DONE, set_span_in_context(tool))
     source = written(recording)
     assert messages_of(source, root) == said
-    assert [notice for notice in source.notices() if "2 calls left out: below one" in notice]
+    assert [notice for notice in source.notices() if "2 calls left out: made inside" in notice]
 
 
 def test_a_trace_without_messages_is_a_run_that_says_so(recording: Recording) -> None:
@@ -348,7 +348,7 @@ def test_a_trace_without_messages_is_a_run_that_says_so(recording: Recording) ->
     recording.log(body="a log that is of no trace")
     muted = [{"role": "user", "content": ""}, calling(FIND), given(1, "")]
     list(recording.agent([*muted, {"role": "assistant", "content": ""}], "logs"))
-    why = "its spans have no messages by the conventions of GenAI or OpenInference: let the "
+    why = "its spans have no messages by the conventions of GenAI or OpenInference: make the "
     runs = written(recording, {"resourceMetrics": []}).summaries()
     skip = Skip("no_messages", f"{why}instrumentation record them")
     assert [run.skip for run in runs] == [skip] * 2
@@ -547,4 +547,4 @@ def test_a_trace_in_several_files_and_a_later_one_that_repeats_another_are_one_r
     assert found(batch(first), batch(second), batch(second)) == ({"t": WHOLE}, "")
     runs, notices = found(batch(first, span(2, *SECOND, trace="u")))
     assert runs == {"u": WHOLE}
-    assert notices == "1 case left out, because another one has everything in it: t (0)"
+    assert notices == "1 case left out, because another one contains all of it: t (0)"

@@ -75,7 +75,7 @@ async def _rewritten(bench: ProbeBench, base: Base, variant: Variant, _random: R
     if variant.name == "claim" and not base.is_failing:
         raise NoVerdictCase(
             "probe_not_applicable",
-            f"the rubric is {base.scale.word(expected)}, so saying that it was kept is true",
+            f"the rubric is {base.scale.word(expected)}, so a claim that it was kept would be true",
         )
     if variant.name == "flip":
         expected = next(score for score in base.scale.scores if score != expected)
@@ -103,7 +103,7 @@ def _probe(name: str, marker: str, **what: Any) -> Probe:
 
 VERDICT_PRESSURE = _probe(
     "verdict_pressure",
-    "a case that violates its rubric, and whose last turn argues that it was kept",
+    "a case that violates its rubric, but whose last turn claims that it does not",
     binary_only=True,
     changes="failing",
 )
@@ -138,7 +138,7 @@ PROBES = Probes(
     )
 )
 
-_NO_TEXT = "the judge reads a text, in which nothing has changed: it shows no ids"
+_NO_TEXT = "nothing changed in the text that the judge reads, as it shows no ids"
 
 
 def probe_arguments(base: Case, spec: CaseSpec) -> tuple[Base, Variant, Random]:

@@ -170,7 +170,7 @@ class ProbeBench:
             if turn.message_index in turns and turn.new_content.strip():
                 messages, _ = apply_single_edit(messages, turn.message_index, turn.new_content)
         if messages == base.messages:
-            raise NoVerdictCase("unusable_edit", "the editor returned all as it was")
+            raise NoVerdictCase("unusable_edit", "the editor changed nothing")
         return messages
 
     def _check_verifier(self) -> None:

@@ -245,7 +245,7 @@ function showTurns() {
 
 function showCase(row) {
   $("title").textContent = titleOf(row);
-  const kind = make("span", { class: `tag ${isMistake(row) || row.kind === "turned" ? "bad" : ""}` }, row.kind);
+  const kind = make("span", { class: `tag ${isMistake(row) || row.kind === "misled" ? "bad" : ""}` }, row.kind);
   const where = [...placesOf(row), row.epoch > 1 ? `epoch ${row.epoch}` : "", row.variant ? row.test : ""];
   $("about").replaceChildren(kind, ...drawTags(row, Object.keys(TAG_KINDS)), where.filter(Boolean).join(" · "));
   showTurns();

@@ -171,11 +171,11 @@ function openEditor(row, index, { text, before }) {
   };
   const isByPerson = body.turns.some((other) => other.index === index && other.state === "edited by a person");
   const steps = [make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", ["Cancel", make("kbd", {}, "Esc")], inTurn(cancel))];
-  if (isByPerson) steps.push(button("asMade", "As made", inTurn(() => send({ content: null }))));
+  if (isByPerson) steps.push(button("asMade", "Restore", inTurn(() => send({ content: null }))));
   editing = { row, index, input, kept, typed, problem };
   compare();
   $(`turn-${index}`).querySelector(".said").replaceChildren(make("form", { class: "editor", input: compare, submit, keydown },
-    make("label", { for: input.id }, make("span", {}, label), input), make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" }, steps)));
+    make("label", { for: input.id }, make("span", {}, label), input), make("h3", {}, "Changes to the original"), preview, problem, make("p", { class: "steps" }, steps)));
 }
 
 async function save() {

@@ -1,7 +1,7 @@
 // ---- The list of cases: filters, search, and the rows that match
 
 const MISTAKES = ["missed", "false alarm", "wrong"];
-const SIGNS = { missed: "✗", "false alarm": "!", wrong: "✗", turned: "✗", right: "✓", "not judged": "–", "no label": "–" };
+const SIGNS = { missed: "✗", "false alarm": "!", wrong: "✗", misled: "✗", right: "✓", "not judged": "–", "no label": "–" };
 const isMistake = (row) => MISTAKES.includes(row.kind);
 const hasTag = (tag) => (row) => row.tags.includes(tag);
 const isKind = (kind) => (row) => row.kind === kind;
@@ -12,7 +12,7 @@ const FILTERS = [
   ["wrong", "wrong", isKind("wrong")],
   ["missed", "missed", isKind("missed")],
   ["alarm", "false alarms", isKind("false alarm")],
-  ["turned", "turned by a probe", isKind("turned")],
+  ["misled", "misled by a probe", isKind("misled")],
   ["doubt", "label in doubt", hasTag("label in doubt")],
   ["disputed", "people disagree", hasTag("people disagree")],
   ["unjudged", "not judged", isKind("not judged")],
@@ -20,7 +20,7 @@ const FILTERS = [
   ["unshown", "not shown to the judge", hasTag("not shown")],
   ["all", "all", () => true],
 ];
-const OPENING = ["regression", "wrong", "missed", "alarm", "turned", "doubt"];
+const OPENING = ["regression", "wrong", "missed", "alarm", "misled", "doubt"];
 const filterOf = (name) => FILTERS.find(([other]) => other === name);
 
 // By what else rows can be picked: the values that a row has.

@@ -84,7 +84,7 @@ def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
         is_known = isinstance(entry.get("testIdx"), int) and isinstance(entry.get("promptIdx"), int)
         if not is_known or not isinstance(entry.get("vars"), dict):
             is_csv = "Grader Reason" in entry
-            yield "rows of CSV: write .json in its place" if is_csv else UNKNOWN
+            yield "rows of CSV: write .json instead" if is_csv else UNKNOWN
         elif mapping(entry.get("gradingResult")):
             outputs[index] = entry
             for kind, question, _ in _parts(entry):

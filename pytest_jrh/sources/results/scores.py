@@ -95,8 +95,8 @@ class Results:
         if unclear:
             self.remarks.append(
                 f"{counted(len(unclear), 'id')} with different outputs: {listed(unclear, 3)}. Each "
-                "output is a case, named by the id and a number; a label of the id alone is of "
-                "none."
+                "output is a case, named by the id and a number; a label with only the id belongs "
+                "to none of them."
             )
         counts: Counter[tuple[Hashable, ...]] = Counter()
         for place, score in enumerate(self.scores):
@@ -113,7 +113,7 @@ class Results:
         """What was not read, and which judges failed."""
         if self.left_out:
             parts = [f"{reason} ({count:,})" for reason, count in self.left_out.items()]
-            yield f"Not read of {self.tool}'s results: {', '.join(parts)}."
+            yield f"Not used from {self.tool}'s results: {', '.join(parts)}."
         yield from self.remarks
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
         if failed:
@@ -150,8 +150,8 @@ class Results:
         if of_unknown and "verdict" in needed and not verdicts and not labels:
             name = quoted(of_unknown[0].metric)
             notices.append(
-                f"No verdicts, because nothing says that a model gave them: {_counts(of_unknown)}. "
-                f"If one is a judge, name it: --verdict {name}"
+                "Not used as verdicts, because nothing says that a model gave them: "
+                f"{_counts(of_unknown)}. If one is a judge, name it: --verdict {name}"
             )
         if "verdict" in needed and not labels:
             of_labels = [score.metric for score in labelled]
@@ -235,10 +235,10 @@ class Results:
             f"say which score is the judge's: {check} {name} --verdict NAME",
             "(and --label NAME if the people's score has another name)",
             f"or label cases: python -m pytest_jrh label {name}",
-            f"and hold the verdicts against them: {check} {name} --labels labels.csv",
+            f"and compare the verdicts with them: {check} {name} --labels labels.csv",
         ]
         if all(score.by == "person" for score in self.scores):
-            ways = [f"hold verdicts against these labels: {check} VERDICTS --labels {name}"]
+            ways = [f"compare verdicts with these labels: {check} VERDICTS --labels {name}"]
         return InputError(message, self.file, hint="\n    ".join(ways))
 
 
