@@ -71,8 +71,8 @@ export OPENAI_API_KEY=...        # or OPENAI_BASE_URL, for a server of your own
 pytest --jrh-config=inputs/configs/config_binary_harmbench.yml --jrh-record-mode=once
 ```
 
-`outputs/config_binary_harmbench` then contains `synthetic_label_flip.csv`, `label_flip_results_MODEL.csv` and `MODEL_report.json`. Run
-again without `--jrh-record-mode`, the command makes no call. With `use_HITL_process`, the made cases are shown in the browser before they
+`outputs/config_binary_harmbench` then contains `synthetic_label_flip.csv`, `label_flip_results_MODEL.csv` and `MODEL_report.json`. If
+you run it again without `--jrh-record-mode`, it makes no call. With `use_HITL_process`, the made cases are shown in the browser before they
 are judged (if pytest runs on a terminal).
 
 ## Tests of answers

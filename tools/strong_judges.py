@@ -22,7 +22,7 @@ PROMPTS = {
     "vanilla_norules": "a prompt without its rules",
     "cot": "a prompt that asks for reasons first",
     "metrics_reference": "a prompt with metrics and a reference",
-    "swap": "both orders weighed",
+    "swap": "asked in both orders",
 }
 # `max_drop` and `proof` of the decisions, in the order of the columns.
 _RULES = ((0.0, False), (0.05, False), (0.05, True))
@@ -71,7 +71,7 @@ def _section() -> str:
     worst = min(subsets, key=lambda subset: _points(subsets[subset]["recall"]))
     agents, rows = _agents("task"), _agents("case")
     figures = {
-        "an agent on GPT-4o: has a coding agent met a requirement? (1,098 of 55 tasks)": (
+        "an agent on GPT-4o: has a coding agent met a requirement? (1,098 requirements)": (
             agents.figures
         ),
         "GPT-4: is the second of two answers better? natural pairs": subsets["Natural"],
