@@ -392,7 +392,7 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
                 ways.append(f"--map {shlex.quote(one_line(f'{word}={match}'))}")
         line = f"no {noun} is {listed(map(one_line, alone))}; "
         if ways:
-            yield f"{line}{listed(ways)} if that is meant; --map WORD= counts it as missing"
+            yield f"{line}for a typo, use {listed(ways)}; --map WORD= counts it as missing"
         elif noun == "label" and alone and is_labelled:
             # A class that a judge never gives is in its figures.
             yield f"{line}--map WORD= counts it as missing"

@@ -572,7 +572,7 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
             converted.written["rand", "tests", name, "rows"] = _ROWS_OF[name]
     for name in sorted({*judged}.difference(names).union(texts.keys() - judged)):
         message = (
-            f"{name} must be in {dotted(RUN)} and here, because its cases are made to be judged"
+            f"{name} must be in {dotted(RUN)} and here, as its cases are only made to be judged"
         )
         converted.mistakes.add(JUDGED, message)
     converted.put(RUN, "rand.tests", tests or None)

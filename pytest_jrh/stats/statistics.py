@@ -296,7 +296,7 @@ def judge_pairs(
         pair = of_two[of_both]
         same = pair[:, 0] == pair[:, 1]
         agreement = kappa = estimate_share(
-            same, clusters[of_both], missing="no case has a verdict of both"
+            same, clusters[of_both], missing="no case has verdicts of both"
         )
         if len(pair):
             # Where one says n/a, which is no level, answers are equal or not.

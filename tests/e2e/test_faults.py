@@ -207,10 +207,10 @@ TOO_LONG = "the answer is longer than 1 MB"
 @pytest.mark.parametrize(
     ("body", "packing", "cause"),
     [
-        (gzip.compress(PACKED), "gzip, gzip", "it is packed (gzip, gzip)"),
-        (DEFLATED, "br", "it is packed (br)"),
-        (DEFLATED, "zstd", "it is packed (zstd)"),
-        (DEFLATED, "deflate", "it is packed (deflate)"),
+        (gzip.compress(PACKED), "gzip, gzip", "it is compressed (gzip, gzip)"),
+        (DEFLATED, "br", "it is compressed (br)"),
+        (DEFLATED, "zstd", "it is compressed (zstd)"),
+        (DEFLATED, "deflate", "it is compressed (deflate)"),
         (LONG, "identity", TOO_LONG),
         (PACKED, "gzip", TOO_LONG),
         # It says that it is packed, and is not.

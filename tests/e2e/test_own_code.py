@@ -456,7 +456,7 @@ def test_a_request_that_is_new_each_time_is_named(bench: OwnCode, asked: str, pl
     assert (recorded.only.outcome, recorded.notices) == ("agree", ())
     again = bench.judge()
     assert again.outcome == "unrepeatable"
-    assert "though the code and the case are as they were recorded" in said(again)
+    assert "although the code and the case have not changed" in said(again)
     assert "recording again does not help: set `version` on the judge" in said(again)
     lines = [line.strip() for line in no_verdict_text(again.why).splitlines()]
     assert lines[lines.index(place) + 1][0] + lines[lines.index(place) + 2][0] == "-+"

@@ -54,7 +54,7 @@ def test_images_reach_the_judge(make_bench: MakeBench, server: ModelServer, tmp_
     planning = bench.engine("once", ask=False)
     assert len(planning.survey(bench.specs)) == 1
     planning.stop()
-    assert "the images that its judge gets are not in these tokens" in " ".join(planning.notices)
+    assert "these tokens and costs do not include the images" in " ".join(planning.notices)
     assert server.count() == 0
     session = bench.run("once")
     assert session.outcomes == [("agree", 1)]
@@ -62,7 +62,7 @@ def test_images_reach_the_judge(make_bench: MakeBench, server: ModelServer, tmp_
     (request,) = [each for each in server.requests if each.stage == "judge"]
     assert "  [image: image 1 (image/png)]\n  [image: a.png]\n  [image: image 2" in request.text
     assert not [url for stage in ("planner", "editor", "verifier") for url in sent(server, stage)]
-    assert "whose data are there; others, such as those named by a URL" in session.notices[0]
+    assert "whose data are in the text; for other media, such as images" in session.notices[0]
     assert bench.is_complete
     server.stop()
     assert bench.play().outcomes == session.outcomes

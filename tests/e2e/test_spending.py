@@ -193,7 +193,7 @@ def test_an_answer_without_counts_that_can_be_is_unpriced_and_its_reserve_charge
     # Five times the longest answer of the model, at its price.
     assert spent(path).cost > 5 * 32_768 * 1.6e-06
     [notice] = session.notices
-    assert "no token counts that can be" in notice
+    assert "no plausible token counts" in notice
     replayed = bench.play().only.spending.all
     assert (replayed.cost, replayed.unpriced) == (0.0, 5)
 
@@ -202,7 +202,7 @@ def test_a_limit_below_one_call_is_said(bench: Bench, server: ModelServer, tmp_p
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).only
     assert result.outcome == "over_budget"
     assert "$0.00 of $0.0100 are spent or reserved" in said(result)
-    assert "a lower `max_tokens` of its stage lowers that" in said(result)
+    assert "to lower that, lower its stage's `max_tokens`" in said(result)
     assert server.count() == 0
 
 

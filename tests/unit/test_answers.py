@@ -195,7 +195,7 @@ def test_no_small_file_is_a_large_table(tmp_path: Path, monkeypatch: pytest.Monk
         (written(tmp_path / "rows.csv", csv_text), "rows.csv:39: has 53 columns"),
         (written(tmp_path / "rows.jsonl", "\n".join(lines)), "rows.jsonl:50: has 51 columns"),
     ):
-        with pytest.raises(InputError, match=f"{place}; at most 2,000 cells are read"):
+        with pytest.raises(InputError, match=f"{place}, which is more than 2,000 cells"):
             source_of(path).summaries()
 
 

@@ -83,7 +83,7 @@ def test_500_columns_are_500_rubrics_and_too_many_cells_are_refused() -> None:
     many = Table("t", range(50_000), {name: ["x"] * 50_000 for name in row})
     named = [("label", PAIR["label"]), ("verdict", PAIR["verdict"])]
     assert len(with_named(table, named, ("label", "verdict")).lines) == 50_000
-    with pytest.raises(InputError, match="at most 20,000,000 cells are read"):
+    with pytest.raises(InputError, match="more than 20,000,000 cells"):
         with_named(many, named, ("label", "verdict"))
 
 
