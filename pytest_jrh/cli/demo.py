@@ -52,7 +52,7 @@ def run_demo(options: Namespace) -> int:
     """
     folder: Path = options.folder
     if exists(folder / EXAMPLE):
-        raise InputError("already exists", str(folder / EXAMPLE), hint="name another folder")
+        raise InputError("already exists", folder / EXAMPLE, hint="name another folder")
     package = Path(pytest_jrh.__file__).parent
     source = package / "demo"
     if not source.is_dir():

@@ -102,9 +102,7 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
     for folder in folders:
         paths = sorted(folder.rglob(LEDGER_FILE))
         if not paths:
-            raise InputError(
-                f"no {LEDGER_FILE} is in this folder or below it", str(folder), hint=_WHICH
-            )
+            raise InputError(f"no {LEDGER_FILE} is in this folder or below it", folder, hint=_WHICH)
         for path in paths:
             for case, stored in read_ledger(path).items():
                 result = stored.result
@@ -115,7 +113,7 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
     if not results:
         raise InputError(
             f"no {LEDGER_FILE} here has results of the suite {suite.name!r}",
-            str(folders[0]),
+            folders[0],
             hint=_WHICH,
         )
     return results

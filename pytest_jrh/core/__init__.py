@@ -529,13 +529,13 @@ class InputError(JrhError):
     def __init__(
         self,
         what: str | Problem | Iterable[Problem],
-        file: str | None = None,
+        file: str | Path | None = None,
         line: int | None = None,
         key: str | None = None,
         hint: str | None = None,
     ) -> None:
         if isinstance(what, str):
-            what = Problem(what, file, line, key, hint)
+            what = Problem(what, None if file is None else str(file), line, key, hint)
         self.problems = (what,) if isinstance(what, Problem) else tuple(what)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 

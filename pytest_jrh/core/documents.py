@@ -534,7 +534,7 @@ _DECODER = json.JSONDecoder(
 
 
 def misfit(
-    error: ValidationError, what: str, file: str | None, line: int | None, hint: str
+    error: ValidationError, what: str, file: str | Path, line: int | None, hint: str
 ) -> InputError:
     """The first mistake that pydantic found in a value, which is `what`."""
     first = error.errors(include_url=False, include_input=False)[0]
@@ -558,4 +558,4 @@ def parsed_lines(
         except ValidationError as error:
             if not line.is_ended:
                 return
-            raise misfit(error, what, str(path), line.number, hint) from None
+            raise misfit(error, what, path, line.number, hint) from None

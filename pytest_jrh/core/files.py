@@ -112,9 +112,7 @@ def lines_of(path: Path, *, hint: str | None = None) -> Iterator[FileLine]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise InputError(
-            f"this file cannot be read: {error.strerror}", str(path), hint=hint
-        ) from error
+        raise InputError(f"this file cannot be read: {error.strerror}", path, hint=hint) from error
 
 
 class LineFile:

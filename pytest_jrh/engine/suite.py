@@ -380,7 +380,7 @@ def _refuse_closed_folders(suite: Suite) -> None:
         try:
             (folder / "any").stat()
         except PermissionError as error:
-            raise InputError(f"cannot be opened: {error.strerror}", str(folder)) from None
+            raise InputError(f"cannot be opened: {error.strerror}", folder) from None
         except OSError:
             # It is not there yet, or whoever writes into it says what is wrong.
             continue
@@ -434,7 +434,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
         other_suites = sorted({entry.spec.suite for entry in cases.entries.values()})
         raise InputError(
             f"this file holds no case of the suite {suite.name!r}",
-            str(path),
+            path,
             hint=f"It holds cases of {listed(other_suites)}; a suite is named after its config "
             "file.",
         )
@@ -595,7 +595,7 @@ class LoadedSuites:
                 raise InputError(
                     f"a suite is named after its file, and {former.config_file} is a suite "
                     f"`{suite.name}` too",
-                    str(suite.config_file),
+                    suite.config_file,
                     hint="Rename one of the two files.",
                 )
             for key, folder, former_folder in (
@@ -605,6 +605,6 @@ class LoadedSuites:
                 if folder == former_folder:
                     raise InputError(
                         f"this suite and {former.config_file} would share the folder {folder}",
-                        str(suite.config_file),
+                        suite.config_file,
                         hint=f"Give each its own `{key}`, or run one of them at a time.",
                     )

@@ -576,7 +576,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
             if label.label is not None and label.label not in answers:
                 raise InputError(
                     f"is not an answer; must be {listed(map(str, answers.values()))}, or null",
-                    str(path),
+                    path,
                     number,
                     "label",
                 )
@@ -649,7 +649,7 @@ class LabelTable:
         if label_file.unused:
             raise InputError(
                 f"has columns that a file of labels does not have: {listed(label_file.unused)}",
-                str(self.path),
+                self.path,
                 1,
                 hint="name another file: --out CSV",
             )
@@ -699,7 +699,7 @@ class LabelTable:
                 message = "no such file"
             raise InputError(
                 message,
-                str(self.path),
+                self.path,
                 hint="name the file that was labelled, with the same --rubric, --text and --case",
             )
         return votes, [gone] if lost else []

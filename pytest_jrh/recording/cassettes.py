@@ -203,10 +203,10 @@ def _restorable(path: Path) -> Iterator[None]:
     except yaml.YAMLError as error:
         raise InputError(replace(syntax_problem(error, str(path)), hint=_RESTORE)) from error
     except ValidationError as error:
-        raise misfit(error, _UNREADABLE, str(path), None, _RESTORE) from None
+        raise misfit(error, _UNREADABLE, path, None, _RESTORE) from None
     except Exception as why:
         # Whatever YAML's constructor raises for `2001-99-99` or `0b`.
-        raise InputError(f"{_UNREADABLE}: {why}", str(path), hint=_RESTORE) from why
+        raise InputError(f"{_UNREADABLE}: {why}", path, hint=_RESTORE) from why
 
 
 @dataclass

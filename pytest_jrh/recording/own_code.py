@@ -140,7 +140,7 @@ class TapedCalls:
         except (ValueError, LookupError, TypeError) as error:
             raise InputError(
                 "this recorded verdict cannot be read",
-                file=str(self.tape.file),
+                file=self.tape.file,
                 hint="Restore the file from version control.",
             ) from error
 

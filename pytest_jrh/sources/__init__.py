@@ -116,7 +116,7 @@ def open_source(path: Path, *, input_format: InputFormat | None = None, of: Of =
     might never end.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError("is neither a file nor a folder", str(path))
+        raise InputError("is neither a file nor a folder", path)
     form = form_of(path)
     if of == "answers":
         form = ONE_TURN if form is INSPECT else ANSWERS
@@ -204,7 +204,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
     if len(causes) == len(runs):
         raise InputError(
             f"no case can be used. {causes[0]}",
-            str(log),
+            log,
             hint="docs/logs.md lists the formats that are read",
         )
 
@@ -427,7 +427,7 @@ class Joined(Source):
                 name = printable(summary.run_id)
                 raise InputError(
                     f"has a second case that would be called {name}",
-                    str(self._files[number]),
+                    self._files[number],
                     hint="rename the file, or the case",
                 )
             rows[summary.key] = (origin, summary)
@@ -573,7 +573,7 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", error.filename) from None
         if len(inside) > MOST_FILES:
-            raise InputError(f"holds more than {MOST_FILES:,} files with transcripts", str(path))
+            raise InputError(f"holds more than {MOST_FILES:,} files with transcripts", path)
         left_out = []
         for file in inside:
             if file.is_dir() or _has_transcripts(file):
@@ -587,7 +587,7 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
             )
         if len(inside) == len(left_out):
             raise InputError(
-                f"holds no transcripts; their names end in {', '.join(suffixes())}", str(path)
+                f"holds no transcripts; their names end in {', '.join(suffixes())}", path
             )
     return tuple(files.values()), tuple(notices)
 

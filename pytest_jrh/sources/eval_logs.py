@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from pytest_jrh.core import Fields, Json, printable, shown, storable
+from pytest_jrh.core import Fields, InputError, Json, printable, shown, storable
 from pytest_jrh.core.cases import AgentRun, RunKey, RunSummary, Skip
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.transcript import message_text, unshown_in
@@ -32,7 +32,6 @@ from pytest_jrh.sources.source import (
     at,
     changed_note,
     mapping,
-    refused,
     written_time,
 )
 
@@ -179,11 +178,10 @@ class EvalLog(Source):
                     is_json = file.read(64).lstrip().startswith(b"{")
                 self._rows = self._by_key(self._open_json() if is_json else self._open_archive())
             except OSError as error:
-                raise refused(self.path, f"cannot be read: {error.strerror or error}") from None
+                raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
             except DamagedError as error:
-                raise refused(
-                    self.path, f"is not an Inspect log, or a damaged one: {error}", error.hint
-                ) from None
+                message = f"is not an Inspect log, or a damaged one: {error}"
+                raise InputError(message, self.path, hint=error.hint) from None
             return self._rows
 
     def _open_archive(self) -> Any:
@@ -196,7 +194,7 @@ class EvalLog(Source):
             # Whatever a damaged directory leads zipfile to.
             raise DamagedError(f"a truncated or damaged .eval archive ({error})", _HINT) from error
         if "_journal/start.json" in archive.namelist() and "header.json" not in archive.namelist():
-            raise refused(self.path, "its run has not ended, or was killed", _HINT)
+            raise InputError("its run has not ended, or was killed", self.path, hint=_HINT)
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
 
@@ -229,10 +227,10 @@ class EvalLog(Source):
             )
         status = printable(str(self._header.get("status") or "not said"))
         if not samples:
-            raise refused(
-                self.path,
+            raise InputError(
                 f"holds no sample yet (status: {status})",
-                "its run stopped, or has not ended a sample yet: run the task again",
+                self.path,
+                hint="its run stopped, or has not ended a sample yet: run the task again",
             )
         if not isinstance(samples, list):
             raise DamagedError(f"its samples are {shown(samples)}; must be a list")

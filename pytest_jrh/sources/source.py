@@ -40,12 +40,6 @@ from pytest_jrh.core.documents import DamagedError, parsed, pointer_to
 from pytest_jrh.core.files import read_head
 from pytest_jrh.core.sections import InputFormat
 
-
-def refused(path: Path, message: str, hint: str | None = None) -> InputError:
-    """Make the error for a log that cannot be used at all."""
-    return InputError(message, file=str(path), hint=hint)
-
-
 NOT_SAID = datetime.min.replace(tzinfo=UTC)
 """The time of what does not say when it was written: before all others."""
 
@@ -205,10 +199,10 @@ class Source(ABC):
         """All that is in a file; raises InputError where that is too much, or cannot be read."""
         try:
             if too_big := self._too_big(path.stat().st_size):
-                raise refused(path, f"is {too_big}")
+                raise InputError(f"is {too_big}", path)
             return path.read_bytes()
         except OSError as error:
-            raise refused(path, f"cannot be read: {error.strerror or error}") from None
+            raise InputError(f"cannot be read: {error.strerror or error}", path) from None
 
     def _unreadable(self, key: RunKey, why: str, advice: str) -> Unscored:
         run_id, epoch = key

@@ -52,7 +52,6 @@ from pytest_jrh.sources.source import (
     at,
     changed_note,
     elements,
-    refused,
 )
 
 _DIGEST = 12
@@ -180,7 +179,7 @@ class Transcripts(Source):
         if problems:
             raise InputError(problems)
         if not rows:
-            raise refused(self.path, "holds no conversation")
+            raise InputError("holds no conversation", self.path)
         if repeated:
             self._notices[
                 f"left out {counted(len(repeated), 'request')} repeated in full by another one: "
@@ -220,7 +219,7 @@ class Transcripts(Source):
         """
         try:
             if not self._file.stat().st_size:
-                raise refused(self._file, "is empty, so it holds no conversation")
+                raise InputError("is empty, so it holds no conversation", self._file)
             with (
                 self._file.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -233,17 +232,17 @@ class Transcripts(Source):
                 for number, (start, end) in enumerate(bounds, start=1):
                     item = Item(start, end, number)
                     if too_big := self._too_big(end - start):
-                        raise refused(self._file, f"{self._place(item)} is {too_big}")
+                        raise InputError(f"{self._place(item)} is {too_big}", self._file)
                     if data[start:end].strip(_BLANK):
                         yield item, data[start:end]
         except DamagedError as error:
-            raise refused(
-                self._file,
+            raise InputError(
                 f"is not a complete JSON list: {error}",
-                "for one JSON object on each line, use a .jsonl file",
+                self._file,
+                hint="for one JSON object on each line, use a .jsonl file",
             ) from None
         except OSError as error:
-            raise refused(self._file, f"cannot be read: {error.strerror or error}") from None
+            raise InputError(f"cannot be read: {error.strerror or error}", self._file) from None
 
     def _bytes(self, item: Item) -> bytes:
         try:
@@ -572,7 +571,7 @@ class Trial(Transcripts):
                 result = parsed(self._bytes_of(file))
                 rewards = dict(at(result, "/verifier_result/rewards") or {})
         except DamagedError as error:
-            raise refused(file, str(error), "copy the whole file again") from None
+            raise InputError(str(error), file, hint="copy the whole file again") from None
         return result, rewards
 
 

@@ -107,7 +107,7 @@ def read_jsonl(path: Path) -> RecordIndex:
             first = entries[record.case_id].place.number
             raise InputError(
                 f"duplicate case_id {record.case_id!r}, first on line {first}",
-                str(path),
+                path,
                 line.number,
                 hint="Keep one of the two lines.",
             )
@@ -242,7 +242,7 @@ def case_of(
     if case is None:
         raise InputError(
             f"the case was made for other instructions than rubric {rubric.id!r} has now",
-            str(entry.place.path),
+            entry.place.path,
             entry.place.number,
             hint="Make it again from the log, or restore the rubric "
             f"({rubric.file}:{rubric.line}).",
@@ -326,7 +326,7 @@ def refuse_misfit(suite: Suite, entries: Iterable[RecordEntry]) -> None:
             continue
         if mistake := _mistake(suite, entry, test):
             raise InputError(
-                f"this case cannot be used: {mistake}", str(entry.place.path), entry.place.number
+                f"this case cannot be used: {mistake}", entry.place.path, entry.place.number
             )
 
 

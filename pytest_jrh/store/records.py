@@ -54,7 +54,7 @@ def read_record(line: bytes, place: LinePlace) -> Record:
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        raise misfit(error, "not a made case", str(place.path), place.number, _REPAIR) from None
+        raise misfit(error, "not a made case", place.path, place.number, _REPAIR) from None
 
 
 def is_rands(line: bytes) -> bool:
