@@ -180,7 +180,7 @@ def _mistake(state: Fields, run: AgentRun) -> str | None:
     try:
         json.dumps([state["messages"], state["metadata"]])
     except (TypeError, ValueError, RecursionError) as error:
-        return f"set a value that is not JSON: {printable(str(error))}"
+        return f"set a value that is not JSON: {printable(error)}"
     # A run may have come with roles of its own.
     roles = {*ROLES, *(str(message.get("role")) for message in run.messages)}
     for index, message in enumerate(state["messages"]):

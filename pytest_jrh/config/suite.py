@@ -162,12 +162,12 @@ class Places:
                     matches = (matching(base, relative) for base in self.bases)
                     paths = next(filter(None, matches), ())
                 except ValueError as error:
-                    reason = f"cannot be used: {printable(str(error))}"
+                    reason = f"cannot be used: {printable(error)}"
                     self.mistakes.add(place, f"the glob {shown(relative)} {reason}")
                     continue
                 logs |= dict.fromkeys(paths)
                 if not paths:
-                    looked = "; ".join(printable(str(base), 300) for base in self.bases)
+                    looked = "; ".join(printable(base, 300) for base in self.bases)
                     self.mistakes.add(
                         place, f"the glob {shown(relative)} matches nothing in {looked}"
                     )
@@ -178,7 +178,7 @@ class Places:
     def _miss(self, relative: str, key: KeyPath, role: str) -> None:
         """Say of a file that is nowhere where it was looked for."""
         paths, hint = [base / relative for base in self.bases], remote_hint(relative)
-        looked = "; ".join(printable(str(path), 300) for path in paths)
+        looked = "; ".join(printable(path, 300) for path in paths)
         message = f"{role} {shown(relative)} does not exist; looked for {looked}"
         if hint:
             message = f"{role} {shown(relative)} is not a file on this machine"

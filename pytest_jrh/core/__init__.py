@@ -369,10 +369,10 @@ def short_digest(text: str, length: int = 12) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
-def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
+def printable(text: str | Exception | Path, limit: int = _LONGEST_VALUE) -> str:
     """Make text safe and short for one line of a terminal: no escapes, no control characters."""
     flat = ""
-    for char in _ANSI.sub("", text[: 4 * limit]):
+    for char in _ANSI.sub("", str(text)[: 4 * limit]):
         flat += char if char.isprintable() else " "
     if len(flat) > limit:
         return flat[: limit - 3] + "..."

@@ -237,7 +237,7 @@ def read_document(path: Path, file: str) -> Document:
         raise InputError(syntax_problem(error, file)) from None
     except (ValueError, LookupError) as error:
         # Of an integer of thousands of digits, or a tag that the value does not fit.
-        raise InputError(f"is not valid YAML: {printable(str(error))}", file) from None
+        raise InputError(f"is not valid YAML: {printable(error)}", file) from None
     return Document(file, storable(data)[0], lambda: nodes, nodes.problems)
 
 
@@ -354,7 +354,7 @@ def other_kind(head: bytes, file: str) -> Problem | None:
 def syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
     """What is wrong with the YAML of a file, with its line."""
     if not isinstance(error, yaml.MarkedYAMLError):
-        return Problem(f"is not valid YAML: {printable(str(error), 160)}", file)
+        return Problem(f"is not valid YAML: {printable(error, 160)}", file)
     mark, message = error.problem_mark, error.problem or ""
     if any(word in (error.context or "") for word in ("quoted", "flow")):
         # Where it begins: it is found to be open only at the end of the file.
@@ -474,7 +474,7 @@ def parsed(data: bytes | str) -> Any:
         raise DamagedError(_TOO_DEEP) from None
     except ValueError as error:
         # Of the hooks below, and of Python for an integer of thousands of digits.
-        raise DamagedError(f"is not valid JSON: {printable(str(error))}") from None
+        raise DamagedError(f"is not valid JSON: {printable(error)}") from None
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         below: list[Any] = []

@@ -253,7 +253,7 @@ def parts_of(
     role in the part's header, and its text. All but the text are on one line.
     """
     for index, message in enumerate(messages[start:], start):
-        role = _inline(str(message.get("role", "unknown"))) + named(message)
+        role = _inline(message.get("role", "unknown")) + named(message)
         for title, body in _sections(message, show_reasoning=show_reasoning):
             yield index, role, title, body
 
@@ -266,7 +266,7 @@ def render_assistant_turns(messages: Messages) -> str:
     lines = []
     for index in assistant_indices(messages):
         message = messages[index]
-        label = f"[{index}] {_inline(str(message.get('id') or '-'))}{named(message)}"
+        label = f"[{index}] {_inline(message.get('id') or '-')}{named(message)}"
         for title, body in _sections(message, show_reasoning=False):
             first, *later_lines = body.splitlines() or ["(no text)"]
             lines += [f"{label}{title}: {first}", *(_INDENT + line for line in later_lines)]
@@ -279,9 +279,7 @@ def render_tool_calls(message: Message) -> str:
     Empty where there are none.
     """
     calls = message.get("tool_calls") or ()
-    return "\n".join(
-        f"{_inline(str(call.get('function', '')))}: {call_text(call)}" for call in calls
-    )
+    return "\n".join(f"{_inline(call.get('function', ''))}: {call_text(call)}" for call in calls)
 
 
 def text_to_compare(messages: Messages) -> str:
@@ -400,15 +398,15 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     """List the parts of one turn as (what follows the role in the header, text)."""
     header = ""
     if message.get("role") == "tool":
-        header = f" {_inline(str(message.get('function') or ''))}".rstrip()
+        header = f" {_inline(message.get('function') or '')}".rstrip()
     calls = []
     for call in message.get("tool_calls") or ():
-        calls.append((f" calls {_inline(str(call.get('function', '')))}", call_text(call)))
+        calls.append((f" calls {_inline(call.get('function', ''))}", call_text(call)))
     error = message.get("error")
     content = message.get("content")
     sections = []
     if isinstance(error, dict):
-        header += f" (error: {_inline(str(error.get('type', 'unknown')))})"
+        header += f" (error: {_inline(error.get('type', 'unknown'))})"
         sections.append((header, [f"error: {error.get('message', '')}"]))
     blocks = blocks_of(message)
     if isinstance(content, str):
@@ -493,7 +491,7 @@ def unshown_in(messages: Messages) -> Counter[str]:
     for message in messages:
         for block in blocks_of(message):
             if block.get("type") not in (*_AS_TEXT, "image") and "\n" not in block_text(block):
-                unshown[f"[{_inline(str(block.get('type')))}]"] += 1
+                unshown[f"[{_inline(block.get('type'))}]"] += 1
         for key, value in (message.get("metadata") or {}).items():
             if key not in ("name", "audio", "transcript", *_CITED) and any(words_in({key: value})):
                 unshown[_inline(key)] += 1
@@ -542,7 +540,7 @@ def _block_sections(
         if show_reasoning:
             yield " reasoning", reasoning_text(block)
     elif kind == "tool_use":
-        name = _inline(str(block.get("name", "")))
+        name = _inline(block.get("name", ""))
         yield f" calls {name} (run by the provider)", str(block.get("arguments", ""))
         failed = f"\nerror: {block['error']}" if block.get("error") else ""
         yield f" gets the result of {name}", f"{block.get('result', '')}{failed}"
@@ -562,5 +560,5 @@ def indented(text: str) -> Iterator[str]:
     return (_INDENT + line for line in text.splitlines())
 
 
-def _inline(text: str) -> str:
-    return " ".join(text.splitlines())
+def _inline(text: object) -> str:
+    return " ".join(str(text).splitlines())

@@ -187,7 +187,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                     column.append(different.setdefault(cell, cell))
             line = reader.line_num + 1
     except csv.Error as error:
-        message = f"is not valid CSV: {printable(str(error))}"
+        message = f"is not valid CSV: {printable(error)}"
         problems.append(Problem(message, file, reader.line_num))
     texts = []
     is_ours = {*names} >= _LABEL_FILE

@@ -129,7 +129,7 @@ class Transcripts(Source):
         except DamagedError as error:
             raise self._unreadable(
                 key,
-                f"{self._place(row.item)}: {printable(str(error), 300)}",
+                f"{self._place(row.item)}: {printable(error, 300)}",
                 "Fix the conversation, or leave it out.",
             ) from error
         stored: Json = {
