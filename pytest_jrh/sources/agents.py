@@ -161,7 +161,7 @@ def _message(item: Json) -> Json:
     # assistants says does.
     if role in ("tool", "function", "assistant"):
         return item
-    return {"role": role, "content": content, **texts_in(item, ("name",))}
+    return {"role": role, "content": content, **texts_in(item, "name")}
 
 
 def _id_of(item: Json) -> str | None:
@@ -282,7 +282,7 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
     # The file of a subagent holds nothing else.
     chosen = of_agent or of_subagents
     for line, message in chosen:
-        fields |= texts_in(line, _CLAUDE_METADATA + _CLAUDE_IDS) | texts_in(message, ("model",))
+        fields |= texts_in(line, *_CLAUDE_METADATA, *_CLAUDE_IDS) | texts_in(message, "model")
     run_id = session_id = fields.get("sessionId") or fields.get("session_id")
     if not of_agent and fields.get("agentId"):
         run_id = f"agent-{fields['agentId']}"
@@ -324,7 +324,7 @@ def _joined_turns(messages: Iterable[Json]) -> list[Json]:
     """The messages of lines, those with the id of one message as one, each of its parts once."""
     turns: dict[int | str, Json] = {}
     for number, message in enumerate(messages):
-        message_id = texts_in(message, ("id",)).get("id")
+        message_id = texts_in(message, "id").get("id")
         turn = {"role": message["role"], "content": {}}
         turn = turns.setdefault(number if message_id is None else message_id, turn)
         for place, part in enumerate(listed_parts(message["content"])):
@@ -370,7 +370,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
             elif kind == "session_meta":
                 head = head or payload or {}
             elif kind == "turn_context":
-                metadata |= texts_in(payload, ("model",))
+                metadata |= texts_in(payload, "model")
             elif kind == "compacted":
                 # The message in the place of what was said before, where it is not encrypted.
                 summary = line["payload"].get("message")
@@ -387,11 +387,9 @@ def codex(lines: Sequence[Json]) -> Conversation:
         notices.append(_UNKNOWN + listed(unknown))
     return Conversation(
         messages=turns_of(items),
-        id=texts_in(head, ("id",)).get("id"),
+        id=texts_in(head, "id").get("id"),
         system=at(head, "/base_instructions/text"),
-        metadata=texts_in(head, _CODEX_METADATA)
-        | texts_in(head.get("git"), ("branch",))
-        | metadata,
+        metadata=texts_in(head, *_CODEX_METADATA) | texts_in(head.get("git"), "branch") | metadata,
         notices=notices,
     )
 

@@ -149,7 +149,7 @@ def _block(kind: str, part: Json) -> Json:
     if kind == "refusal":
         return block_of("text", part.get("refusal"), refusal=True)
     if kind == "thinking":
-        return block_of("reasoning", part.get("thinking"), **texts_in(part, ("signature",)))
+        return block_of("reasoning", part.get("thinking"), **texts_in(part, "signature"))
     if kind in ("redacted_thinking", "redacted-reasoning"):
         return block_of("reasoning", part.get("data"), redacted=True)
     if kind == "reasoning" and "text" in part:
@@ -168,7 +168,7 @@ def _block(kind: str, part: Json) -> Json:
 
 def _speech(kind: str, part: Json) -> str:
     """What was said in a recording, where the part says it."""
-    texts = texts_in(part, _TRANSCRIPTS) or texts_in(part.get(kind), _TRANSCRIPTS)
+    texts = texts_in(part, *_TRANSCRIPTS) or texts_in(part.get(kind), *_TRANSCRIPTS)
     return next(iter(texts.values()), "")
 
 
@@ -233,7 +233,7 @@ def _file(file: Json, kind: str = "") -> Json:
         url = f"data:{media_type};base64,{url}"
     if not kind:
         kind = "image" if media_type.startswith("image/") else "document"
-    return block_of(kind, url, **texts_in(file, ("filename", "detail", "format")))
+    return block_of(kind, url, **texts_in(file, "filename", "detail", "format"))
 
 
 def fields_of(item: Json, keys: Iterable[str]) -> Json:
@@ -362,7 +362,7 @@ class _Reader:
         self.messages.append(message)
 
     def _add_result(self, turn: Json) -> None:
-        fields = texts_in(turn, ("name", "function", "tool_call_id", "tool_use_id"))
+        fields = texts_in(turn, "name", "function", "tool_call_id", "tool_use_id")
         name = fields.get("name") or fields.get("function")
         call_id = fields.get("tool_call_id", fields.get("tool_use_id"))
         call_id, function = self._take_call(call_id, name)
@@ -407,7 +407,7 @@ def _head(turn: Json, parts: Parts) -> Json:
     # Text alone is a text.
     if len(parts.blocks) == 1 and parts.blocks[0].keys() == {"type", "text"}:
         content = str(parts.blocks[0]["text"])
-    head: Json = {**texts_in(turn, ("id",)), "content": content}
+    head: Json = {**texts_in(turn, "id"), "content": content}
     if "tool_use_id" in turn:
         return head
     is_result = turn.get("role") in ("tool", "function")
@@ -519,7 +519,7 @@ def _with_result(part: Any) -> Iterator[Any]:
     if state in _FIELDS_OF_RESULTS:
         result = call.get(_FIELDS_OF_RESULTS[state])
         if state == "output-denied":
-            result = texts_in(result, ("reason",)).get("reason") or _DENIED
+            result = texts_in(result, "reason").get("reason") or _DENIED
         yield {
             "type": "tool-result",
             "toolCallId": call.get("toolCallId"),

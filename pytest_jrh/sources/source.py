@@ -343,7 +343,7 @@ def mapping(value: object) -> Fields:
     return value if isinstance(value, dict) else {}
 
 
-def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
+def texts_in(value: Any, *keys: str) -> dict[str, str]:
     """The texts that an object has under the keys."""
     fields = mapping(value)
     return {key: fields[key] for key in keys if isinstance(fields.get(key), str)}
