@@ -544,6 +544,13 @@ class Verification:
     score: Answer | None
     contradiction: str = ""
 
+    def answer(self, scale: Scale) -> int | None:
+        """The answer that it gives on a scale: the score, else that of which it says so."""
+        for of_class in scale.classes:
+            if self.score is None and of_class.verdict == self.verdict:
+                return of_class.answer
+        return self.score
+
 
 @frozen
 class PerturbationOutcome:
@@ -666,7 +673,7 @@ class Case:
     def verifier_answer(self) -> int | None:
         """The answer of the verifier; None where it gave none."""
         said = self.outcome.verification
-        return None if said is None else self.scale.verified(said.verdict, said.score)
+        return None if said is None else said.answer(self.scale)
 
 
 UNEDITED = "unedited"

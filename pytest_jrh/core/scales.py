@@ -220,13 +220,6 @@ class Scale:
                 return of_class
         return self.classes[0] if self.is_ordered else None
 
-    def verified(self, verdict: str, score: int | None) -> int | None:
-        """The answer that a verifier gives: the score, else that of which it says so."""
-        for of_class in self.classes:
-            if score is None and of_class.verdict == verdict:
-                return of_class.answer
-        return score
-
     def said(self, score: int | None) -> Any:
         """A score as judges say it and files keep it (`Said`); None for None."""
         if score is None or score > _FIRST_CODE:

@@ -211,7 +211,7 @@ class ConversationPerturber:
         work.final_summary = await work.summary(stage.template) or None
         verify = make_llm_verifier(self.complete, stage.model, stage.template, of_acts=of_acts)
         verification = await verify(work.messages, work.rubric, goal, work.final_summary or "")
-        answer = scale.verified(verification.verdict, verification.score)
+        answer = verification.answer(scale)
         work.verification, work.confirmed = verification, answer == expected
         # A run that nobody edited may contradict itself.
         if verification.contradiction and work.edits:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.rubrics import load_rubrics, suite_rubrics
 from pytest_jrh.core import InputError, Problem, collecting
-from pytest_jrh.core.cases import Rubric
+from pytest_jrh.core.cases import Rubric, Verification
 from pytest_jrh.core.documents import NoLabelError, label_value, read_document
 from pytest_jrh.core.results import CaseResult
 from pytest_jrh.core.scales import (
@@ -226,8 +226,9 @@ def test_levels_are_one_class_and_two_answers_oppose_each_other() -> None:
 def test_cases_are_made_for_an_objective_or_for_levels() -> None:
     assert [BINARY.aim("fail"), BINARY.aim("pass"), BINARY.targets] == [1, 0, (None,)]
     assert scale_of(LEVELS).targets == (1, 2, 3)
-    assert [BINARY.verified(word, None) for word in ("PASS", "FAIL")] == [0, 1]
-    assert scale_of(LEVELS).verified("FAIL", 2) == 2
+    assert Verification("PASS", "", None).answer(BINARY) == 0
+    assert Verification("FAIL", "", None).answer(BINARY) == 1
+    assert Verification("FAIL", "", 2).answer(scale_of(LEVELS)) == 2
     # Words of labels come in pairs that oppose each other.
     assert [*BINARY.label_words.values()] == [0, 1] * (len(BINARY.label_words) // 2)
     assert not ORDINAL.label_words

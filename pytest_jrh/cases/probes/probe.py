@@ -134,7 +134,7 @@ class ProbeBench:
         model, template = self.models[VERIFIER.name], self.templates[VERIFIER.name]
         verify = make_llm_verifier(self.complete, model, template)
         said = await verify(messages, rubric, Goal("pass", rubric.scale.targets[0]), "")
-        return rubric.scale.verified(said.verdict, said.score)
+        return said.answer(rubric.scale)
 
     async def rewritten(self, base: Base, instruction: str, label: str) -> Transcript:
         """The case's messages with new texts of the assistant turns that have one, or of the
