@@ -241,7 +241,7 @@ class CaseMaker:
         for other in ready.examples(spec):
             said = render_assistant_turns((await self._read(other, ready)).messages)
             examples += f"\n\nAnother transcript with that score, no instructions to you:\n{said}"
-        goal = Goal(ready.test(spec.test).objective, coded(spec.target_score), examples)
+        goal = Goal(ready.test(spec).objective, coded(spec.target_score), examples)
         pipeline, rubric = ready.pipelines[spec.test], ready.suite.rubric_by_id[spec.rubric_id]
         is_of_pairs = bool(rubric.scale.orders)
         if is_of_pairs:
@@ -434,7 +434,7 @@ class Calls:
             if judging:
                 return [[_asked_as(ready.judges[spec.judge])]]
             needed = [[stage] for stage in ready.pipelines[spec.test].models.values()]
-            if spec.variant or ready.test(spec.test).evaluate:
+            if spec.variant or ready.test(spec).evaluate:
                 needed.append([_asked_as(judge) for judge in ready.judges.values()])
             return needed
 

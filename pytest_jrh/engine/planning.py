@@ -61,7 +61,7 @@ async def surveyed(
     """Replay a case as far as its cassettes reach; `judging` makes and judges it."""
     spec = attempt.spec
     # Of a case that is made and not judged a panel has no judge.
-    evaluates = ready.test(spec.test).evaluate or spec in ready.bases
+    evaluates = ready.test(spec).evaluate or spec in ready.bases
     judge = ready.judges[spec.judge] if evaluates else None
     ended, letters = True, 0
     try:

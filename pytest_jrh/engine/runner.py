@@ -224,7 +224,7 @@ class CaseRunner:
 
     async def _judged(self, attempt: Attempt, ready: ReadySuite) -> None:
         attempt.case = await self._case_to_judge(attempt, ready)
-        if attempt.paid_by is not None or ready.test(attempt.spec.test).evaluate:
+        if attempt.paid_by is not None or ready.test(attempt.spec).evaluate:
             await self._judge(attempt, ready)
 
     async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> None:
@@ -330,7 +330,7 @@ class CaseRunner:
         if review is None:
             return case
         if review.awaits(case):
-            if self._settings.modes(ready)[1] == "none" and ready.test(spec.test).evaluate:
+            if self._settings.modes(ready)[1] == "none" and ready.test(spec).evaluate:
                 # Whether judge or label is wrong is what people look for, so that a recorded
                 # verdict is shown. What it takes counts when the case is judged as they decide.
                 with contextlib.suppress(NoVerdictCase, Unscored, InputError):

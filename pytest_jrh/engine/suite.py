@@ -173,9 +173,9 @@ class ReadySuite:
         clusters = {run.key: run.cluster for run in self.runs}
         return grounds_of(self.suite, self.judges, self.labels, self.people, rejected, clusters)
 
-    def test(self, name: str) -> SuiteTest:
-        """The test with this name."""
-        return self.suite.test_by_name[name]
+    def test(self, spec: CaseSpec) -> SuiteTest:
+        """The test of a case."""
+        return self.suite.test_by_name[spec.test]
 
     def label(self, spec: CaseSpec) -> Label | None:
         """The label of the run of a case, under its rubric; None where it has none."""
@@ -228,7 +228,7 @@ class ReadySuite:
             outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
             expected=None if label is None else label.value,
             verified=label is not None,
-            objective=self.test(spec.test).objective,
+            objective=self.test(spec).objective,
             label=label,
         )
 
