@@ -5,6 +5,7 @@ Texts of blocks may hold names from outside: each renderer escapes every one of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
@@ -53,7 +54,7 @@ class Line:
 class Points:
     """Sentences that belong together."""
 
-    sentences: tuple[str, ...]
+    sentences: Sequence[str]
 
 
 @frozen
@@ -94,7 +95,7 @@ class Row:
     """
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
     level: Level = "rubric"
     about: tuple[str, str, str] = ("", "", "")
 
@@ -108,9 +109,9 @@ class Table:
     """
 
     first: str
-    titles: tuple[str, ...]
-    rows: tuple[Row, ...]
-    meanings: tuple[str, ...] = ()
+    titles: Sequence[str]
+    rows: Sequence[Row]
+    meanings: Sequence[str] = ()
     most: int = 200
 
 
@@ -140,7 +141,7 @@ class Cases:
     """
 
     title: str
-    cases: tuple[NamedCase, ...]
+    cases: Sequence[NamedCase]
     number: int
     weight: Weight
     most: int
@@ -165,7 +166,7 @@ class Cases:
         text = f"{self.heading.removesuffix('.')}: {names}"
         return f"{text} and {unnamed:,} more" if unnamed else text
 
-    def first(self, most: int) -> tuple[tuple[NamedCase, ...], int]:
+    def first(self, most: int) -> tuple[Sequence[NamedCase], int]:
         """At most so many cases, and how many more there are."""
         return self.cases[:most], max(0, self.number - most)
 
@@ -202,18 +203,18 @@ class ReadFirst:
     `unnamed`. `parts` are the request and the answer of the first, where it has some.
     """
 
-    cases: tuple[WorstCase, ...]
+    cases: Sequence[WorstCase]
     unnamed: int
-    parts: tuple[tuple[str, str], ...]
+    parts: Sequence[tuple[str, str]]
 
 
 @frozen
 class Diff:
     """What changed in a text, and in which; `places` are the old and the new text of each."""
 
-    pieces: tuple[Piece, ...]
+    pieces: Sequence[Piece]
     title: str
-    places: tuple[tuple[str, str], ...] = ()
+    places: Sequence[tuple[str, str]] = ()
 
 
 @frozen
@@ -221,7 +222,7 @@ class Section:
     """Blocks under a heading."""
 
     title: str
-    blocks: tuple[Block, ...]
+    blocks: Sequence[Block]
 
 
 Block = Headline | Sentence | Line | Points | Table | Cases | ReadFirst | Diff | Section

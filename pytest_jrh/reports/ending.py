@@ -189,7 +189,7 @@ def _session(
             rubrics[run.name, rubric.id] = rubric
     session = replace(
         settings.session,
-        results=tuple(results),
+        results=results,
         nodes=nodes,
         commands=commands,
         rubrics=rubrics,
@@ -576,7 +576,7 @@ def ending_lines(
     answer = []
     if concluded is not None:
         width = min(display.width, _WIDEST)
-        display = replace(display, width=width, written=tuple(concluded.written))
+        display = replace(display, width=width, written=concluded.written)
         for report in REPORTS:
             for line in report.lines(concluded.session, display):
                 answer.append(Styled(escape_commands(line.text), line.style))

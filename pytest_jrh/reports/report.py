@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
@@ -27,7 +27,7 @@ class Display:
     folder: Path
     width: int = 80
     verbosity: int = 0
-    written: tuple[Path, ...] = ()
+    written: Sequence[Path] = ()
 
 
 class Report:

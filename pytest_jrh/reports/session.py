@@ -118,7 +118,7 @@ class Extent:
     interrupted: bool
 
 
-WORST_FIRST: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
+WORST_FIRST: Sequence[Word] = ("FAIL", "UNCLEAR", "PASS", "")
 
 
 @frozen
@@ -279,12 +279,12 @@ class Session:
         return any(extent.cases < extent.of for extent in self.extents.values())
 
     @cached_property
-    def panels(self) -> tuple[Panel, ...]:
+    def panels(self) -> Sequence[Panel]:
         """How the judges of suites with several agree."""
         return tuple(panels(self.verdicts))
 
     @cached_property
-    def probes(self) -> tuple[ProbeTable, ...]:
+    def probes(self) -> Sequence[ProbeTable]:
         """What probes have turned, the worst first."""
         tables = probe_tables(self.verdicts)
         return tuple(sorted(tables, key=lambda table: -table.total.turned))

@@ -67,12 +67,12 @@ class Summary:
 
     word: Word
     headline: str
-    headlines: tuple[Headline, ...]
+    headlines: Sequence[Headline]
     """The headline of each suite."""
-    answer: tuple[Block, ...]
-    steps: tuple[ReadFirst | Line, ...]
-    doubts: tuple[Block, ...]
-    details: tuple[Block, ...]
+    answer: Sequence[Block]
+    steps: Sequence[ReadFirst | Line]
+    doubts: Sequence[Block]
+    details: Sequence[Block]
 
     @property
     def title(self) -> str:
@@ -207,7 +207,7 @@ def _probability_table(session: Session) -> Iterator[Table]:
                 "Brier",
                 f"decides alone, {100 * session.error:.3g}% wrong",
             ),
-            tuple(rows),
+            rows,
         )
 
 
@@ -227,7 +227,7 @@ def _calibration(session: Session) -> Iterator[Section]:
         if of_judge.sure is not None:
             text += f" It decides alone if it is at least {of_judge.sure:.4g} sure: "
             text += f"{of_judge.wrong.fraction} such verdicts are wrong."
-        table = Table("probability", ("violated",), tuple(rows))
+        table = Table("probability", ("violated",), rows)
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
 
 
@@ -248,7 +248,7 @@ def _diff(pieces: Sequence[Piece], title: str) -> Diff:
     places = tuple(changed_places(pieces))
     if len(places) > 1:
         title += f" ({len(places):,} places)"
-    return Diff(tuple(pieces), title, places)
+    return Diff(pieces, title, places)
 
 
 def _unrecorded(session: Session) -> Iterator[Diff]:
@@ -322,7 +322,7 @@ def _details(session: Session) -> Iterator[Block]:
         sentences = map(Sentence, topics.certainty_sentences(decision))
         blocks: list[Block] = [*sentences, *read_first]
         if blocks:
-            yield Section(title, tuple(blocks))
+            yield Section(title, blocks)
     for section in session.sections:
         table = topics.figures_table(section)
         note = "In parentheses: 95% intervals."
@@ -352,7 +352,7 @@ def _details(session: Session) -> Iterator[Block]:
     if not session.is_table:
         origin.append(Sentence(spending_line(session.spending, session.wall_seconds)))
     if origin:
-        yield Section("Where these figures come from", tuple(origin))
+        yield Section("Where these figures come from", origin)
 
 
 # ---- What a reader does next, and which verdicts to read first
@@ -581,7 +581,7 @@ def worst_cases(session: Session) -> ReadFirst | None:
     edits = () if case is None else case.outcome.edits
     messages = session.messages(first)
     parts = tuple(request_and_answer(messages, edits))
-    return ReadFirst(tuple(cases), len(of_cases) - len(cases), parts)
+    return ReadFirst(cases, len(of_cases) - len(cases), parts)
 
 
 def _mistake(result: CaseResult) -> str:

@@ -116,7 +116,7 @@ def case_list(
         if case_id in session.rows:
             key, done = short_digest(case_id), session.title(session.result(case_id))
         named.append(NamedCase(session.node(case_id), remark, key, done))
-    return [Cases(title, tuple(named), len(remarks), weight, most)] if named else []
+    return [Cases(title, named, len(remarks), weight, most)] if named else []
 
 
 def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[Cases]]:
@@ -165,8 +165,8 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
 
 def figures_table(section: figures.Section) -> Table:
     """The figures of a judge."""
-    titles = tuple(column.title for column in section.columns)
-    meanings = tuple(column.meaning for column in section.columns)
+    titles = [column.title for column in section.columns]
+    meanings = [column.meaning for column in section.columns]
     rows = []
     for row in section.rows:
         cells = []
@@ -176,8 +176,8 @@ def figures_table(section: figures.Section) -> Table:
                 cells.append(Cell(f"{row.counts.n:,}"))
             else:
                 cells.append(Cell(NONE) if estimate is None else figure(estimate, column.kind))
-        rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
-    return Table("rubric", titles, tuple(rows), meanings=meanings)
+        rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
+    return Table("rubric", titles, rows, meanings=meanings)
 
 
 def _missing(table: Table) -> Iterator[str]:
@@ -233,9 +233,7 @@ def panel_blocks(session: Session) -> Iterator[Block]:
         blocks: list[Block] = [Sentence(f"{capital(majority_sentence(panel))}.")]
         blocks.append(pairs_table("judges", panel.pairs))
         blocks += case_list(session, "without a majority", panel.without_majority)
-        yield Section(
-            f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}", tuple(blocks)
-        )
+        yield Section(f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}", blocks)
 
 
 def pairs_table(first: str, pairs: Iterable[JudgePair]) -> Table:
@@ -244,7 +242,7 @@ def pairs_table(first: str, pairs: Iterable[JudgePair]) -> Table:
     for pair in pairs:
         agree = Cell(pair.agreement.fraction, range_text(pair.agreement))
         rows.append(Row(" / ".join(pair.judges), (agree, figure(pair.kappa, "number"))))
-    return Table(first, ("agree", "kappa"), tuple(rows))
+    return Table(first, ("agree", "kappa"), rows)
 
 
 # A table of more columns is read by nobody; the JSON report has it.
@@ -261,14 +259,14 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
         # No judge gives what lies between two levels, as a median of people may.
         is_whole = [label % 1 == 0 for label in matrix.labels]
         for label, counts in zip(matrix.labels, matrix.counts, strict=True):
-            cells = tuple(Cell(f"{count:,}") for count in compress(counts, is_whole))
+            cells = [Cell(f"{count:,}") for count in compress(counts, is_whole)]
             rows.append(Row(str(said(label)), cells))
-        titles = tuple(f"judge gave {said(label)}" for label in compress(matrix.labels, is_whole))
-        yield Table("right answer", titles, tuple(rows))
+        titles = [f"judge gave {said(label)}" for label in compress(matrix.labels, is_whole)]
+        yield Table("right answer", titles, rows)
     of_classes = section.total.of_classes.items()
     rows = [Row(name, (Cell(share.fraction), figure(share))) for name, share in of_classes]
     if rows:
-        yield Table("class", ("cases", "share"), tuple(rows))
+        yield Table("class", ("cases", "share"), rows)
     if missing := tuple(_missing(figures_table(section))):
         yield Points(missing)
 
@@ -673,7 +671,7 @@ def people_answer(session: Session, suite: str) -> Iterator[Block]:
     if votes.cases and not session.results:
         labels = Counter(votes.word(case.label) for case in votes.cases)
         rows = [Row(label, (Cell(f"{number:,}"),)) for label, number in labels.most_common()]
-        yield Table("label", ("cases",), tuple(rows))
+        yield Table("label", ("cases",), rows)
 
 
 def disputed_cases(session: Session) -> Iterator[Cases]:
@@ -719,4 +717,4 @@ def people_sections(session: Session) -> Iterator[Section]:
             if by_votes and not is_weighted:
                 text = f"With disputed cases by their votes, {name}: {', '.join(by_votes)}."
                 blocks.append(Sentence(text))
-        yield Section(f"{session.prefix(suite)}People", tuple(blocks))
+        yield Section(f"{session.prefix(suite)}People", blocks)
