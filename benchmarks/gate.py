@@ -171,7 +171,7 @@ class Session:
             before=Coded.of(map(tuple, self.before.tolist())),
         )
 
-    def changes(self, question: Question) -> tuple[SetChange, ...]:
+    def changes(self, question: Question) -> Sequence[SetChange]:
         """What the rule says of each set."""
         return set_changes(self.verdicts, MAX_DROP, {"": Asked(question)})
 

@@ -152,7 +152,7 @@ class CheckedTable:
 
     table: VerdictTable
     session: Session
-    judge_names: tuple[str, ...]
+    judge_names: Sequence[str]
     labels: VerdictTable | None
     earlier: VerdictTable | None
 
@@ -300,7 +300,7 @@ def _session(results: TableResults) -> Session:
                 passed=how.unclear == "pass",
                 active=False,
                 beside=tuple(beside),
-                reasons=tuple(reasons),
+                reasons=reasons,
             )
     rubrics = {}
     wordings = table.table.texts("rubric_text")

@@ -30,7 +30,7 @@ from pytest_jrh.stats.verdicts import Baseline, Coded, Floats, Ints, Verdicts, d
 
 Question = Literal["again", "changed", "another"]
 """Whether a judge is the same one asked again, a changed one, or another model."""
-EXCHANGES: Mapping[Question, tuple[Exchange, ...]] = {
+EXCHANGES: Mapping[Question, Sequence[Exchange]] = {
     "again": ("inside",),
     "changed": ("inside", "cases"),
     "another": ("runs",),
@@ -117,8 +117,8 @@ class SetChange:
     before: Errors
     now: Errors
     drop: float
-    lost: tuple[str, ...]
-    won: tuple[str, ...]
+    lost: Sequence[str]
+    won: Sequence[str]
     right_before: int
     bound: float
     answers: Mapping[str, int]
@@ -264,7 +264,7 @@ def how_asked(
 
 def set_changes(
     compared: Verdicts, max_drop: float, asked: Mapping[str, Asked], *, by_slice: bool = False
-) -> tuple[SetChange, ...]:
+) -> Sequence[SetChange]:
     """Compare what was with what is, each judge for itself: all cases, each class, each rubric and
     its classes where there are several, with `by_slice` each slice and its classes, the shift of
     each rubric on a scale, and each probe.
@@ -273,7 +273,7 @@ def set_changes(
     for judge, of_judge in compared.grouped("judge").items():
         of_sets = with_sets(of_judge, decides=by_slice)
         changes += _changes_of(judge, of_sets, max_drop, asked.get(judge, Asked()))
-    return tuple(changes)
+    return changes
 
 
 def _changes_of(

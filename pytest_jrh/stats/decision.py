@@ -82,7 +82,7 @@ class Reason(NamedTuple):
     kind: Kind
     text: str
     judge: str = ""
-    cases: tuple[str, ...] = ()
+    cases: Sequence[str] = ()
     needs: str = ""
 
 
@@ -135,31 +135,31 @@ class Decision:
     headline: str
     passed: bool
     active: bool
-    beside: tuple[str, ...] = ()
-    reasons: tuple[Reason, ...] = ()
-    sets: tuple[SetChange, ...] = ()
-    limits: tuple[Limit, ...] = ()
+    beside: Sequence[str] = ()
+    reasons: Sequence[Reason] = ()
+    sets: Sequence[SetChange] = ()
+    limits: Sequence[Limit] = ()
     comparison: Comparison | None = None
     compared: int = 0
     of_baseline: int = 0
-    never_reported: tuple[str, ...] = ()
+    never_reported: Sequence[str] = ()
     unscored: Mapping[str, str] = field(default_factory=dict)
-    accepted: tuple[str, ...] = ()
-    new_wrong: tuple[str, ...] = ()
+    accepted: Sequence[str] = ()
+    new_wrong: Sequence[str] = ()
     update_command: str = ""
 
     @property
-    def sentences(self) -> tuple[str, ...]:
+    def sentences(self) -> Sequence[str]:
         """The word with the headline, and what stands below it."""
         return (f"{self.word}  {self.headline}", *self.beside)
 
     @property
-    def regressions(self) -> tuple[str, ...]:
+    def regressions(self) -> Sequence[str]:
         """Right in the baseline, wrong now."""
         return self.comparison.regressions if self.comparison else ()
 
     @property
-    def fixes(self) -> tuple[str, ...]:
+    def fixes(self) -> Sequence[str]:
         """Wrong in the baseline, right now."""
         return self.comparison.fixes if self.comparison else ()
 
@@ -229,7 +229,7 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
     limits = judge_limits(judged, rules)
     session = _Session(
         comparison=comparison,
-        never_reported=tuple(sorted(scope.selected.difference(received.ids))),
+        never_reported=sorted(scope.selected.difference(received.ids)),
         sets=set_changes(exchanged, rules.max_drop, held.asked, by_slice=rules.by),
         limits=(*limits, *probe_limits(received, rules, scope)),
         rules=rules,
@@ -247,7 +247,7 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
         # That is UNCLEAR about the judge as it is, and not about a change of it.
         passed = all(reason.kind == "useless" for reason in reasons)
     lines = comparison.lines or ()
-    new_wrong = tuple(case for case in judged.ids[judged.wrong] if case not in lines)
+    new_wrong = [case for case in judged.ids[judged.wrong] if case not in lines]
     accepted = new_wrong if held.accepts else ()
     unscored = received.where(received.unscored)
     return Decision(
@@ -256,13 +256,13 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
         passed=passed,
         active=active,
         beside=tuple(_beside(session, word, reasons, accepted)),
-        reasons=tuple(reasons),
-        sets=tuple(session.sets),
-        limits=tuple(session.limits),
+        reasons=reasons,
+        sets=session.sets,
+        limits=session.limits,
         comparison=comparison if session.has_baseline else None,
         compared=len(comparison.everything),
         of_baseline=len(lines),
-        never_reported=tuple(session.never_reported),
+        never_reported=session.never_reported,
         unscored=dict(zip(unscored.ids, unscored.outcome.values, strict=True)),
         accepted=accepted,
         new_wrong=new_wrong,
@@ -313,7 +313,7 @@ def _missing(session: _Session) -> Iterator[Reason]:
         text = f"{counted(len(outcomes), 'case')} {has} no verdict {why}"
         if session.held.noun("") == "prompt" and {*outcomes} == {"unrecorded"}:
             text = f"the new prompt is not recorded: {text}"
-        cases = tuple(sorted([*unscored.ids, *session.never_reported]))
+        cases = sorted([*unscored.ids, *session.never_reported])
         yield Reason("FAIL", "missing", text, "", cases)
     elif session.is_active and not len(session.judged):
         others = _numbers(received.outcome.values) or "no case was run"
@@ -334,7 +334,7 @@ def _drops(session: _Session) -> Iterator[Reason]:
         if not shown:
             continue
         text = f"{session.held.subject(judge)} {loss_text(shown)}"
-        cases = tuple(sorted({case for of in shown for case in of.lost}))
+        cases = sorted({case for of in shown for case in of.lost})
         if worse:
             yield Reason("FAIL", "drop", text, judge, cases)
             continue
@@ -411,7 +411,7 @@ def _left(session: _Session) -> Iterator[Reason]:
         if is_left and not session.has_baseline:
             of_all = counted(len(session.judged) + len(skipped), "case")
             text = f"{len(session.judged):,} of {of_all} judged: {len(skipped):,} skipped"
-            yield Reason("UNCLEAR", "left", text, "", tuple(sorted(skipped)))
+            yield Reason("UNCLEAR", "left", text, "", sorted(skipped))
         return
     missing, parts = missing_from(comparison)
     skipped.intersection_update(comparison.lines or ())
@@ -420,7 +420,7 @@ def _left(session: _Session) -> Iterator[Reason]:
     if held.common:
         parts.append("only the cases that both have")
     if parts:
-        cases = tuple(sorted(missing | skipped))
+        cases = sorted(missing | skipped)
         total = compared + len(cases)
         text = f"{compared:,} of {counted(total, 'case')} compared: {', '.join(parts)}"
         yield Reason("UNCLEAR", "left", text, "", cases)

@@ -379,7 +379,7 @@ class Reliability:
 
     figures: dict[str, Estimate]
     rubrics: dict[str, dict[str, Estimate]]
-    warnings: tuple[str, ...]
+    warnings: Sequence[str]
 
     def __str__(self) -> str:
         lines = [f"{name}: {figure_text(name, figure)}" for name, figure in self.figures.items()]
@@ -398,7 +398,7 @@ def reliability(results: Iterable[CaseResult] | Verdicts) -> Reliability:
     return Reliability(
         _named_figures(section.total),
         {row.name: _named_figures(row) for row in section.rubrics},
-        tuple(all_warnings(section.total, section.rubrics)),
+        all_warnings(section.total, section.rubrics),
     )
 
 

@@ -86,14 +86,14 @@ class ProbeTable:
     judge: str
     probe: str
     total: ProbeRow
-    rows: tuple[ProbeRow, ...]
+    rows: Sequence[ProbeRow]
     judged: Verdicts
     flicker: Estimate
     p_value: float
     adjusted: float = 1.0
 
     @property
-    def cases(self) -> tuple[str, ...]:
+    def cases(self) -> Sequence[str]:
         """The ids of the cases whose verdict turned."""
         return self.judged.wrong_ids
 
@@ -103,7 +103,7 @@ class ProbeTable:
         return self.adjusted < SIGNIFICANCE
 
 
-def probe_tables(verdicts: Verdicts) -> tuple[ProbeTable, ...]:
+def probe_tables(verdicts: Verdicts) -> Sequence[ProbeTable]:
     """Compute the figures of probes, by suite and judge in the order in which they appear."""
     was_judged = ~verdicts.outcome.equals("generated")
     tables = []
@@ -115,7 +115,7 @@ def probe_tables(verdicts: Verdicts) -> tuple[ProbeTable, ...]:
         adjusted = holm([table.p_value for table in of_probes])
         for table, p_value in zip(of_probes, adjusted, strict=True):
             tables.append(replace(table, adjusted=p_value))
-    return tuple(tables)
+    return tables
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -142,7 +142,7 @@ def _probe_table(suite: str, judge: str, probe: str, verdicts: Verdicts) -> Prob
         judge,
         probe,
         _probe_row("", verdicts),
-        tuple(rows),
+        rows,
         flicker=flicker,
         p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
         judged=judged,
@@ -225,7 +225,7 @@ class Limit:
     by_flicker: bool = False
     unproven: bool = False
     probe: str = ""
-    cases: tuple[str, ...] = ()
+    cases: Sequence[str] = ()
     of_class: CaseClass | None = None
     word: str = ""
 

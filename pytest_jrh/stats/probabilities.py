@@ -11,7 +11,7 @@ interval misses in at most 10.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist, fmean
 from typing import NamedTuple
@@ -113,7 +113,7 @@ def probabilities_of(verdicts: Verdicts, error: float = ERROR) -> Probabilities 
     )
 
 
-def _mean(probabilities: tuple[float, ...]) -> float:
+def _mean(probabilities: Sequence[float]) -> float:
     return round(fmean(probabilities), _DIGITS) if probabilities else 0.0
 
 

@@ -283,7 +283,7 @@ class JudgePair:
 
 def judge_pairs(
     names: Sequence[str], scores: Floats, clusters: Ints, *, is_ordered: bool, judges: int = 0
-) -> tuple[JudgePair, ...]:
+) -> Sequence[JudgePair]:
     """How those agree, two by two, whose scores are the columns, nan where they gave none; the
     first `judges` are not held against each other.
     """
@@ -305,7 +305,7 @@ def judge_pairs(
             most = [np.unique(column, return_counts=True)[1].max() for column in pair.T]
             kappa = where_varied(kappa, len(pair) - max(most))
         pairs.append(JudgePair((names[one], names[other]), agreement, kappa))
-    return tuple(pairs)
+    return pairs
 
 
 @frozen
@@ -318,8 +318,8 @@ class Panel:
     """
 
     suite: str
-    judges: tuple[str, ...]
-    pairs: tuple[JudgePair, ...]
+    judges: Sequence[str]
+    pairs: Sequence[JudgePair]
     without_majority: Mapping[str, str]
     accuracy: Estimate
 
@@ -335,7 +335,7 @@ def panels(verdicts: Verdicts) -> list[Panel]:
         return compared
     for suite, of_suite in verdicts.where(~verdicts.derived).grouped("suite").items():
         voting = of_suite.judged
-        judges = tuple(voting.judge.present())
+        judges = voting.judge.present()
         if len(judges) > 1 and (panel := _panel(suite, judges, of_suite, voting)) is not None:
             compared.append(panel)
     return compared
@@ -370,7 +370,7 @@ def _panel(suite: str, judges: Sequence[str], verdicts: Verdicts, voting: Verdic
     numbers = scores.astype(float)
     pairs = judge_pairs(judges, numbers, cases.cluster, is_ordered=cases.is_ordered)
     accuracy = share_of(cases, majorities == np.array(cases.label.values))
-    return Panel(suite, tuple(judges), pairs, without_majority, accuracy)
+    return Panel(suite, judges, pairs, without_majority, accuracy)
 
 
 FALSE_ALARMS = "false_positive_rate"
@@ -461,8 +461,8 @@ class ConfusionMatrix:
     `labels` are the scores in the order of the scale, of rows and columns alike.
     """
 
-    labels: tuple[int, ...]
-    counts: tuple[tuple[int, ...], ...]
+    labels: Sequence[int]
+    counts: Sequence[Sequence[int]]
 
     @property
     def n(self) -> int:
@@ -489,7 +489,7 @@ def confusion_matrix(pairs: Pairs, labels: Iterable[int], scale: Scale = BINARY)
     counts = np.zeros((len(shown), len(shown)), np.int64)
     for (label, answer), number in zip(values.tolist(), numbers, strict=True):
         counts[shown.index(label), shown.index(answer)] = number
-    return ConfusionMatrix(tuple(shown), tuple(map(tuple, counts.tolist())))
+    return ConfusionMatrix(shown, counts.tolist())
 
 
 def confusions(matrix: ConfusionMatrix, scale: Scale) -> Iterator[str]:

@@ -233,7 +233,7 @@ class Verdicts:
         return self.outcome.equals("disagree")
 
     @property
-    def wrong_ids(self) -> tuple[str, ...]:
+    def wrong_ids(self) -> Sequence[str]:
         """The ids of the cases with a wrong verdict."""
         return tuple(self.ids[self.wrong])
 
@@ -377,7 +377,7 @@ class Baseline:
     """
 
     cases: Mapping[str, CaseResult] = field(default_factory=dict)
-    judge_lines: tuple[JudgeLine, ...] = ()
+    judge_lines: Sequence[JudgeLine] = ()
 
     def line(self, result: CaseResult) -> CaseResult | None:
         """The line of the case that was judged: same id, same digest."""
@@ -454,9 +454,9 @@ class Update:
     """
 
     baseline: Baseline
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
+    added: Sequence[str]
+    changed: Sequence[str]
+    removed: Sequence[str]
     kept: Mapping[str, str]
 
 
@@ -537,12 +537,12 @@ def update(
     for case_id in removed:
         del cases[case_id]
     updated = Baseline(cases, _judges_of(cases, baseline, judges))
-    return Update(updated, tuple(added), tuple(changed), tuple(sorted(removed)), kept)
+    return Update(updated, added, changed, sorted(removed), kept)
 
 
 def _judges_of(
     cases: Mapping[str, CaseResult], baseline: Baseline, judges: Iterable[JudgeLine]
-) -> tuple[JudgeLine, ...]:
+) -> Sequence[JudgeLine]:
     """The judges of the cases, in order, by what is known now, else by the baseline."""
     used = {(line.suite, line.judge, line.judge_digest) for line in cases.values()}
     known: dict[tuple[str, str, str], JudgeLine] = {}
@@ -552,7 +552,7 @@ def _judges_of(
         asks_model = judge.asks_model or known.get(key, judge).asks_model
         if key in used:
             known[key] = replace(judge, judge_digest=key[2], asks_model=asks_model)
-    return tuple(judge for _, judge in sorted(known.items()))
+    return [judge for _, judge in sorted(known.items())]
 
 
 NOT_IN_BASELINE = "not in the baseline"
@@ -619,12 +619,12 @@ class Comparison:
         return both
 
     @cached_property
-    def regressions(self) -> tuple[str, ...]:
+    def regressions(self) -> Sequence[str]:
         """Right before, wrong now."""
         return tuple(self.everything.ids[self.everything.was_right & ~self.everything.right])
 
     @cached_property
-    def fixes(self) -> tuple[str, ...]:
+    def fixes(self) -> Sequence[str]:
         """Wrong before, right now."""
         return tuple(self.everything.ids[~self.everything.was_right & self.everything.right])
 
