@@ -95,7 +95,7 @@ OF_CONVERSATIONS = (CONVERSATIONS, ONE_CONVERSATION)
 """The forms for which `input_format` has a meaning."""
 
 
-def suffixes() -> tuple[str, ...]:
+def suffixes() -> Sequence[str]:
     """What the names of files with runs end in."""
     return tuple(dict.fromkeys(chain.from_iterable(form.suffixes for form in FORMS)))
 
@@ -158,7 +158,7 @@ def _has_transcripts(file: Path) -> bool:
     return form is not None and (form is not CONVERSATIONS or '"role"' in Head(file).text)
 
 
-def files_in(log: Path) -> tuple[Path, ...]:
+def files_in(log: Path) -> Sequence[Path]:
     """The files that the runs of a file or a folder are read from.
 
     Raises InputError for a folder without transcripts.
@@ -167,7 +167,7 @@ def files_in(log: Path) -> tuple[Path, ...]:
     for file in find_files([log])[0]:
         parts = [file / name for name in FILES_OF_A_TRIAL] if file.is_dir() else [file]
         files += filter(Path.is_file, parts)
-    return tuple(files)
+    return files
 
 
 def format_of(files: Sequence[Path]) -> InputFormat | None:
@@ -229,7 +229,7 @@ def table_in(
     return table if is_table or table.results or with_text else None
 
 
-def texts_of_runs(log: Path) -> tuple[list[TextToLabel], tuple[str, ...]]:
+def texts_of_runs(log: Path) -> tuple[list[TextToLabel], Sequence[str]]:
     """The messages of each run of a file or a folder, none of one that cannot be read, under the
     name that a label file means it by alone; and sentences about what was left out.
 
@@ -298,7 +298,7 @@ class Joined(Source):
         # By the numbers of the files, the first problem of each.
         self._unusable: dict[int, Problem] = {}
         self._full_names: dict[str, tuple[str, None]] = {}
-        self._unclear: dict[str, tuple[str, ...]] = {}
+        self._unclear: dict[str, Sequence[str]] = {}
         # The runs that are left out, each with the one that counts for it.
         self._holders: dict[_Origin, _Origin] = {}
         self.form_name = listed(dict.fromkeys(source.form_name for source in sources))
@@ -318,12 +318,12 @@ class Joined(Source):
             if number not in self._unusable:
                 yield number, self._source(number)
 
-    def summaries(self) -> tuple[RunSummary, ...]:
+    def summaries(self) -> Sequence[RunSummary]:
         """The runs of all files but those that cannot be used, which a notice names.
 
         Raises InputError with what is wrong with each where none can.
         """
-        return tuple(summary for _, summary in self._rows.values())
+        return [summary for _, summary in self._rows.values()]
 
     def fields(self) -> Iterator[RunFields]:
         names = self._names()
@@ -374,12 +374,12 @@ class Joined(Source):
         run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
         return replace(run, run_id=run_id), raw
 
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> Sequence[str]:
         """What was found in all files so far."""
         notices = dict(self._notices)
         for source in self._sources:
             notices |= dict.fromkeys(source.notices())
-        return tuple(notices)
+        return [*notices]
 
     def close(self) -> None:
         """Close the files that are open."""
@@ -506,7 +506,7 @@ class Joined(Source):
                 begun = sorted(map(times.__getitem__, numbers))
                 if len(numbers) > 1 and begun[0] in (NOT_SAID, begun[1]):
                     full_names = [f"{run_id}@{full_labels[number]}" for number in numbers]
-                    self._unclear[name] = tuple(full_names)
+                    self._unclear[name] = full_names
         example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
         self._notices[
             f"{counted(len(shared), 'id')} of cases in more than one file; in all but the first, "
@@ -554,7 +554,7 @@ def _common_folder(files: Sequence[Path]) -> str:
     return os.path.commonpath([file.absolute().parent for file in files])
 
 
-def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+def find_files(paths: Sequence[Path]) -> tuple[Sequence[Path], Sequence[str]]:
     """List the files that the paths stand for, each once, and sentences about what was left out.
 
     A file stands for itself, a folder for all below it whose names end in one of the `suffixes`
@@ -589,7 +589,7 @@ def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]
             raise InputError(
                 f"holds no transcripts; their names end in {', '.join(suffixes())}", path
             )
-    return tuple(files.values()), tuple(notices)
+    return [*files.values()], notices
 
 
 def _inside(folder: Path) -> Iterator[Path]:

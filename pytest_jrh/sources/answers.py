@@ -92,14 +92,14 @@ class Answers(Source):
     parts: Mapping[str, str] = PARTS
     answers: tuple[str, ...] = ("answer",)
 
-    def summaries(self) -> tuple[RunSummary, ...]:
+    def summaries(self) -> Sequence[RunSummary]:
         runs = []
         for key, row in self._rows.items():
             skip = None
             if key in self._empty:
                 skip = Skip("no_answer", f"the answer is empty ({self._empty[key]})")
             runs.append(RunSummary(*key, skip, as_text(self._part(row, "cluster")) or None))
-        return tuple(runs)
+        return runs
 
     def fields(self) -> Iterator[RunFields]:
         for key, row in self._rows.items():

@@ -98,7 +98,7 @@ class Table:
     columns: Mapping[str, Sequence[Any]]
     path: str | None = None
     results: Results | None = None
-    notices: tuple[str, ...] = ()
+    notices: Sequence[str] = ()
     made: Collection[str] = ()
     sheet_rows: Mapping[int, int] = field(default_factory=dict)
 
@@ -159,8 +159,8 @@ class Columns(NamedTuple):
     """
 
     texts: Mapping[str, Sequence[str]]
-    labels: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
+    labels: Sequence[str] = ()
+    verdicts: Sequence[str] = ()
     judge: str = ""
     case: str = ""
     rubric: str = ""
@@ -171,11 +171,11 @@ class Columns(NamedTuple):
     repeat: str = ""
     reasoning: str = ""
     baseline: str = ""
-    by: tuple[str, ...] = ()
+    by: Sequence[str] = ()
     order: str = ""
     guessed_label: str = ""
     weight: str = ""
-    shown: tuple[str, ...] = ()
+    shown: Sequence[str] = ()
 
     @property
     def label(self) -> str:
@@ -327,11 +327,11 @@ def choose_columns(
     texts = {column: table.texts(column) for column in {"", *taken()}}
     return Columns(
         texts,
-        tuple(filter(None, labels)),
-        tuple(verdicts),
-        by=tuple(filter(None, by)),
+        [*filter(None, labels)],
+        verdicts,
+        by=[*filter(None, by)],
         order=order,
-        shown=tuple(judged_texts(table, {*texts, *by, order})),
+        shown=judged_texts(table, {*texts, *by, order}),
         **chosen,
     )
 

@@ -36,7 +36,7 @@ from pytest_jrh.sources.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from inspect_ai.log import EvalSample
@@ -70,9 +70,9 @@ class EvalLog(Source):
                 self._zip.close()
             self._prepare()
 
-    def summaries(self) -> tuple[RunSummary, ...]:
+    def summaries(self) -> Sequence[RunSummary]:
         """See `Source`: one summary per sample and epoch."""
-        return tuple(RunSummary(*key, _skip(row)) for key, row in self._opened().items())
+        return [RunSummary(*key, _skip(row)) for key, row in self._opened().items()]
 
     def fields(self) -> Iterator[RunFields]:
         for key in self._opened():

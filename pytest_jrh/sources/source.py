@@ -130,7 +130,7 @@ class Form:
     """
 
     name: str
-    suffixes: tuple[str, ...]
+    suffixes: Sequence[str]
     conversation: Callable[[Any], Conversation] = Conversation
     recognizes: Callable[[Head], bool] | None = None
     is_whole: bool = False
@@ -172,7 +172,7 @@ class Source(ABC):
         """Make what is kept beside the path; opens nothing."""
 
     @abstractmethod
-    def summaries(self) -> tuple[RunSummary, ...]:
+    def summaries(self) -> Sequence[RunSummary]:
         """One summary per run, in the source's own order, without reading a transcript.
 
         `cluster` is set where the source itself says which runs belong together; the config's
@@ -239,7 +239,7 @@ class Source(ABC):
     def close(self) -> None:  # noqa: B027 - not every source keeps files open
         """Close the files that are open; the next use opens them again."""
 
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> Sequence[str]:
         """Sentences about what was found so far, for the user to read once a session, also of what
         transcripts do not show of the runs that were read.
         """
@@ -248,7 +248,7 @@ class Source(ABC):
         if unshown:
             counts = [f"{name} ({count:,})" for name, count in unshown.items()]
             notices.append(f"not shown of its messages: {listed(counts, 8)}")
-        return tuple(f"{self.path.name}: {notice}" for notice in notices)
+        return [f"{self.path.name}: {notice}" for notice in notices]
 
     def run(self, key: RunKey, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.
@@ -272,7 +272,7 @@ _LONGEST = 120
 _DIGEST = 16
 
 
-def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
+def with_clusters(source: Source, cluster_key: str) -> Sequence[RunSummary]:
     """The runs of a source, each with the cluster that its metadata names.
 
     A run without the field has the one that the source gives it, if any. Raises InputError as
@@ -280,7 +280,7 @@ def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
     """
     summaries = source.summaries()
     clusters = clusters_by(cluster_key, ((run.key, run.metadata) for run in source.fields()))
-    return tuple(replace(run, cluster=clusters.get(run.key) or run.cluster) for run in summaries)
+    return [replace(run, cluster=clusters.get(run.key) or run.cluster) for run in summaries]
 
 
 def top_field(cluster_key: str) -> str:

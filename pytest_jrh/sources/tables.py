@@ -128,7 +128,7 @@ def table_of(
     columns = {}
     for name in names:
         columns[name] = [row.get(name) for row in clean_rows]
-    return Table(file, lines, columns, path, results, tuple(notices))
+    return Table(file, lines, columns, path, results, [*notices])
 
 
 def refuse_too_many(names: Collection[str], lines: Collection[int], file: str) -> None:

@@ -91,13 +91,13 @@ class Transcripts(Source):
         with inside():
             return self._form.conversation(value)
 
-    def summaries(self) -> tuple[RunSummary, ...]:
+    def summaries(self) -> Sequence[RunSummary]:
         """One summary for each conversation, in the file's order.
 
         Raises InputError with the lines of the first mistakes: no JSON, no messages, an unusable
         id, or one that another conversation has.
         """
-        return tuple(row.summary for row in self._rows.values())
+        return [row.summary for row in self._rows.values()]
 
     def fields(self) -> Iterator[RunFields]:
         """See `Source`: each conversation is parsed once more, and its messages are not read."""

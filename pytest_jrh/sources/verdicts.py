@@ -381,11 +381,11 @@ class VerdictTable:
     systems: Sequence[tuple[str, ...]] = ()
 
     @property
-    def judges(self) -> tuple[str, ...]:
+    def judges(self) -> Sequence[str]:
         """The judges, each once, in the order of the table."""
         if not self.columns.judge:
             return self.columns.verdicts
-        return tuple(dict.fromkeys(judge for case in self.cases.values() for judge in case.given))
+        return [*dict.fromkeys(judge for case in self.cases.values() for judge in case.given)]
 
     @property
     def turning(self) -> str:
