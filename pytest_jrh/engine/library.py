@@ -106,11 +106,11 @@ class Pipeline:
             edits=edits,
         )
 
-    def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
+    def goals(self, rubric: Rubric) -> Sequence[Goal]:
         """The cases to make of a run under a rubric: one, or one for each of several answers."""
         if self.mode == BINARY.name:
             return (Goal(self.objective),)
-        return tuple(Goal(self.objective, target) for target in rubric.scale.targets)
+        return [Goal(self.objective, target) for target in rubric.scale.targets]
 
     def perturber(self, complete: Complete) -> ConversationPerturber:
         """A perturber that asks its models through `complete`."""

@@ -5,7 +5,7 @@ any call; and the suites of a session, of which none shares its places with anot
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -88,7 +88,7 @@ class ReadySuite:
     source: Source | None
     pipelines: Mapping[str, Pipeline]
     judges: Mapping[str | None, SuiteJudge]
-    preprocessors: tuple[Preprocessor, ...]
+    preprocessors: Sequence[Preprocessor]
     made: Mapping[str, RecordIndex]
     labels: Labels = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
@@ -98,7 +98,7 @@ class ReadySuite:
     """What had a recording when the suite was loaded, where `sampling: kept` draws it first."""
 
     @cached_property
-    def runs(self) -> tuple[RunSummary, ...]:
+    def runs(self) -> Sequence[RunSummary]:
         """The runs of the source, from its summaries."""
         key = self.suite.config.cases.cluster
         if self.source is None:
@@ -108,7 +108,7 @@ class ReadySuite:
         return with_clusters(self.source, key)
 
     @property
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> Sequence[str]:
         """Sentences that the user should read once: of the config, and of the runs read so far."""
         of_source = self.source.notices() if self.source is not None else ()
         return (*self.suite.notices, *(f"{self.suite.name}: {notice}" for notice in of_source))
@@ -313,7 +313,7 @@ def make_ready(
             source = open_sources(suite.logs, input_format=of.format, of=of.of)
 
     # What the log and people say of its cases.
-    ready = ReadySuite(suite, source, pipelines, judges, tuple(preprocessors), made)
+    ready = ReadySuite(suite, source, pipelines, judges, preprocessors, made)
     with collecting(problems):
         ready = replace(ready, people=read_people(suite))
         _ = ready.grounds
@@ -582,7 +582,7 @@ class LoadedSuites:
         return self.modes(ready.suite) != ("none", "none")
 
     @property
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> Sequence[str]:
         """Sentences of the suites that the user should read once."""
         return tuple(chain.from_iterable(ready.notices for ready in self))
 

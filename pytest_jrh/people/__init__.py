@@ -227,13 +227,13 @@ class Grounds:
     """
 
     verifier: str = ""
-    shared_models: tuple[SharedModel, ...] = ()
+    shared_models: Sequence[SharedModel] = ()
     votes: Votes = field(default_factory=Votes)
-    people: tuple[PersonLabel, ...] = ()
-    rejected: tuple[CaseResult, ...] = ()
+    people: Sequence[PersonLabel] = ()
+    rejected: Sequence[CaseResult] = ()
     drawn: frozenset[LabelKey] = frozenset()
     column: str = ""
-    annotators: tuple[str, ...] = ()
+    annotators: Sequence[str] = ()
 
     @cached_property
     def blind_labels(self) -> Mapping[str, Mapping[str, PersonLabel]]:
@@ -259,8 +259,8 @@ def grounds_of(
     suite: Suite,
     judges: Mapping[str | None, SuiteJudge],
     labels: Labels,
-    people: tuple[PersonLabel, ...],
-    rejected: tuple[CaseResult, ...],
+    people: Sequence[PersonLabel],
+    rejected: Sequence[CaseResult],
     clusters: Mapping[RunKey, str | None],
 ) -> Grounds:
     """What the labels of a suite rest on; see `Grounds`."""
@@ -280,12 +280,12 @@ def grounds_of(
     columns = [str(section.metadata) for section in suite.labels if section.labelled_by == "column"]
     return Grounds(
         verifier=verifier,
-        shared_models=tuple(shared_models),
+        shared_models=shared_models,
         votes=Votes(cases, suite.scale),
         people=people,
         rejected=rejected,
         drawn=frozenset(key for key, label in labels.items() if label.is_drawn),
-        annotators=tuple(section.annotator for section in suite.labels if section.annotator),
+        annotators=[section.annotator for section in suite.labels if section.annotator],
         column=listed(columns),
     )
 

@@ -90,7 +90,7 @@ class SuiteSession:
         self.baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
         self.reviewing = Reviewing(self)
         self.selected: set[str] = set()
-        self.named_configs: tuple[Path, ...] = ()
+        self.named_configs: Sequence[Path] = ()
         self._token = session_token(config)
         self.handover = Handover(self._token, self.redactor)
         self.engine: Engine | None = None
@@ -105,7 +105,7 @@ class SuiteSession:
         self._parent = os.getppid()
 
     @property
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> Sequence[str]:
         """Sentences of the suites and of the models' client that the user should read once."""
         engine = self.engine.notices if self.engine else ()
         notices = (*self.suites.notices, *engine, *self.workers_notices, *self.handover.notices)

@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from itertools import chain
@@ -73,7 +73,7 @@ class RecordIndex:
     """Places of records by case id; `foreign` are lines of RAND's harness, which have none."""
 
     entries: dict[str, RecordEntry] = field(default_factory=dict)
-    foreign: tuple[LinePlace, ...] = ()
+    foreign: Sequence[LinePlace] = ()
 
     def read(self, case_id: str) -> Case | None:
         """Read a case; None where there is none."""
@@ -112,7 +112,7 @@ def read_jsonl(path: Path) -> RecordIndex:
                 hint="Keep one of the two lines.",
             )
         entries[record.case_id] = RecordEntry.of(record, line)
-    return RecordIndex(entries, tuple(foreign))
+    return RecordIndex(entries, foreign)
 
 
 class Spooled(NamedTuple):
@@ -171,7 +171,7 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
             out.write(_bytes_at(line_place) + b"\n")
             return line_place._replace(path=target, offset=offset)
 
-        foreign = tuple(map(copied, index.foreign))
+        foreign = [*map(copied, index.foreign)]
         for case_id, entry in sorted(index.entries.items()):
             entries[case_id] = entry._replace(place=copied(entry.place))
     return RecordIndex(entries, foreign)
@@ -369,7 +369,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
     return None
 
 
-def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:
+def rejected_results(suite: Suite) -> Sequence[CaseResult]:
     """What stands for the cases that the verifier rejected in earlier sessions.
 
     Raises `InputError` where their file cannot be used.
