@@ -39,7 +39,7 @@ class Kind:
     noun: str
     marker: str
     answer: Literal["wanted", "each", "best", "label", "base"]
-    stages: tuple[str, ...] = ()
+    stages: Sequence[str] = ()
     flips: bool = False
 
     @property
@@ -69,19 +69,19 @@ class Kind:
         """The default folder of its cases, by the module's name."""
         return f"outputs/{self.name}" if self.answer == "best" else f"outputs/{self.name}/{module}"
 
-    def targets(self, scale: Scale, wanted: Sequence[Said]) -> tuple[Said | None, ...]:
+    def targets(self, scale: Scale, wanted: Sequence[Said]) -> Sequence[Said | None]:
         """The targets of the rubric's scale that it makes cases for, as they are said: those that
         the config wants, where none all.
         """
         targets = [*map(scale.said, scale.targets)]
         if self.answer == "best":
-            return tuple(targets[-1:])
+            return targets[-1:]
         if wanted and scale.levels:
-            return tuple(target for target in targets if target in wanted)
+            return [target for target in targets if target in wanted]
         if self.answer == "wanted":
             best = scale.aim("pass")
-            return tuple(target for target in targets if target is None or target != best)
-        return tuple(targets)
+            return [target for target in targets if target is None or target != best]
+        return targets
 
     def cases(
         self, targets: Sequence[Said | None], label: Label | None, scale: Scale

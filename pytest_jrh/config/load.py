@@ -293,8 +293,8 @@ def _stages(config: Config, places: Places) -> dict[str, StageModel]:
 
 
 def _judges(
-    config: Config, entries: Sequence[JudgeEntry], places: Places, rubrics: tuple[Rubric, ...]
-) -> tuple[JudgeSettings, ...]:
+    config: Config, entries: Sequence[JudgeEntry], places: Places, rubrics: Sequence[Rubric]
+) -> Sequence[JudgeSettings]:
     """Fill in the judges."""
     judges = []
     for entry in entries:
@@ -323,7 +323,7 @@ def _judges(
         of: PromptsOf = "pair" if config.suite.of == "pairs" else config.prompts_of
         shared = rubrics if section.together else ()
         judges.append(JudgeSettings(entry.name, stage, kind.key, section, folders, of, shared))
-    return tuple(judges)
+    return judges
 
 
 def _stage(
@@ -344,7 +344,7 @@ def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> Secti
 
 def _tests(
     config: Config, rubrics: Sequence[Rubric], places: Places, folders: Mapping[str, str]
-) -> tuple[SuiteTest, ...]:
+) -> Sequence[SuiteTest]:
     """The tests, each with the folder of its cases."""
     tests, judged = [], config.rand.judged
     for name, folder in folders.items():
@@ -359,10 +359,10 @@ def _tests(
             targets=targets,
         )
         tests.append(test)
-    return tuple(tests)
+    return tests
 
 
-def _labels(config: Config, places: Places) -> tuple[LabelSection, ...]:
+def _labels(config: Config, places: Places) -> Sequence[LabelSection]:
     """The sources of labels with their files located, and who gave them."""
     labels = []
     for index, section in enumerate(config.labels):
@@ -373,7 +373,7 @@ def _labels(config: Config, places: Places) -> tuple[LabelSection, ...]:
         labels.append(
             section.model_copy(update={"path": None if file is None else str(file), "by": by})
         )
-    return tuple(labels)
+    return labels
 
 
 def _frozen_file(
@@ -575,7 +575,7 @@ def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -
 
 def _notices(
     config: Config, mode: Mode, rubrics: Sequence[Rubric], converted: Converted, file: str
-) -> tuple[str, ...]:
+) -> Sequence[str]:
     """Say once what a config asks for that is not done."""
     kinds, key_of_kinds = config.tests, converted.name(KINDS_KEY)
     sentences = []
@@ -602,4 +602,4 @@ def _notices(
             f"metric is {metric}, but scikit-learn is not installed, so it is not computed "
             "(pip install 'pytest-jrh[sklearn]')"
         )
-    return tuple(f"{file}: {sentence}" for sentence in sentences)
+    return [f"{file}: {sentence}" for sentence in sentences]

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from pytest_jrh.config.schema import RubricEntry
 
 
-def load_rubrics(path: str | Path) -> tuple[Rubric, ...]:
+def load_rubrics(path: str | Path) -> Sequence[Rubric]:
     """Read the rubrics of a file; raises InputError with all problems."""
     rubrics, problems = _rubrics_of(read_document(Path(path), str(path)), str(path))
     if problems:
         raise InputError(problems)
-    return tuple(rubrics)
+    return rubrics
 
 
 def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
@@ -76,7 +76,7 @@ def suite_rubrics(
     within: int | None = None,
     answers: Mapping[Any, str] | None = None,
     orders: int = 0,
-) -> tuple[Mode, tuple[Rubric, ...], tuple[str, ...], list[Problem]]:
+) -> tuple[Mode, Sequence[Rubric], Sequence[str], list[Problem]]:
     """The mode of a suite, its rubrics, all ids of its rubric file, and what is wrong with that;
     without `target_ids` all rubrics of the file. `Rubric.file` is the path as given.
 
@@ -128,7 +128,7 @@ def suite_rubrics(
             message = f"the rubric {shown(rubric.id)} {message}"
             file = None if document is None else document.file
             problems.append(Problem(message, file, rubric.line, key, hint))
-    return mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems
+    return mode, targeted, [rubric.id for rubric in rubrics], problems
 
 
 def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:

@@ -149,7 +149,7 @@ class Places:
             return None
         return path
 
-    def logs(self, names: Sequence[str], *, required: bool) -> tuple[Path, ...]:
+    def logs(self, names: Sequence[str], *, required: bool) -> Sequence[Path]:
         """Find the logs, which may be absent where the suite is frozen."""
         logs: dict[Path, None] = {}
         for index, relative in enumerate(names):
@@ -173,7 +173,7 @@ class Places:
                     )
             else:
                 self._miss(relative, place, "the log")
-        return tuple(logs)
+        return [*logs]
 
     def _miss(self, relative: str, key: KeyPath, role: str) -> None:
         """Say of a file that is nowhere where it was looked for."""
@@ -191,7 +191,7 @@ class Places:
         self.mistakes.add(key, message, hint)
 
 
-def matching(base: Path, pattern: str) -> tuple[Path, ...]:
+def matching(base: Path, pattern: str) -> Sequence[Path]:
     """What a glob matches below a folder, sorted; hidden files only where it names them."""
     glob = Path(pattern)
     if glob.is_absolute():
@@ -199,7 +199,7 @@ def matching(base: Path, pattern: str) -> tuple[Path, ...]:
     paths = base.glob(pattern)
     if not _hidden_parts(glob):
         paths = (path for path in paths if not _hidden_parts(path.relative_to(base)))
-    return tuple(sorted(paths))
+    return sorted(paths)
 
 
 def _hidden_parts(path: Path) -> list[str]:
@@ -222,7 +222,7 @@ class SuiteTest:
     objective: Objective
     output_dir: Path
     evaluate: bool
-    targets: Mapping[str, tuple[Said | None, ...]]
+    targets: Mapping[str, Sequence[Said | None]]
 
     @property
     def kind(self) -> Kind:
@@ -250,11 +250,11 @@ class Suite:
     config_file: Path
     module_name: str
     mode: Mode
-    rubrics: tuple[Rubric, ...]
-    tests: tuple[SuiteTest, ...]
-    judges: tuple[JudgeSettings, ...]
+    rubrics: Sequence[Rubric]
+    tests: Sequence[SuiteTest]
+    judges: Sequence[JudgeSettings]
     config: Config
-    logs: tuple[Path, ...]
+    logs: Sequence[Path]
     stages: Mapping[str, StageModel]
     cassette_dir: Path
     results_dir: Path
@@ -262,10 +262,10 @@ class Suite:
     frozen: Path | None = None
     instruction: str = ""
     untargeted: frozenset[str] = frozenset()
-    labels: tuple[LabelSection, ...] = ()
+    labels: Sequence[LabelSection] = ()
     blind_labels: Path | None = None
     probes: Mapping[str, ProbeSettings] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
+    notices: Sequence[str] = ()
 
     @property
     def rubric_by_id(self) -> dict[str, Rubric]:

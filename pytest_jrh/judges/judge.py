@@ -16,7 +16,7 @@ import copy
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import field
 from functools import cache
@@ -189,7 +189,7 @@ class JudgeSettings:
     section: JudgeStage = field(default_factory=JudgeStage.model_construct)
     folders: tuple[Path, ...] = ()
     prompt_of: PromptsOf = "text"
-    rubrics: tuple[Rubric, ...] = ()
+    rubrics: Sequence[Rubric] = ()
 
     @property
     def show_reasoning(self) -> bool:

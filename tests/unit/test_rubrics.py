@@ -156,7 +156,7 @@ def test_broken_json_is_refused(tmp_path: Path, text: str, line: int | None, mes
 def test_any_json_holds(tmp_path_factory: pytest.TempPathFactory, entry: dict[str, object]) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"
     path.write_text(json.dumps([entry]), encoding="utf-8")
-    rubrics: tuple[Rubric, ...] = ()
+    rubrics: Sequence[Rubric] = ()
     problems: list[Problem] = []
     with collecting(problems):
         rubrics = load_rubrics(path)
