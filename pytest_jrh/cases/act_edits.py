@@ -243,7 +243,7 @@ async def edit_acts(work: Work, steps: Sequence[PlanStep], tools: Mapping[str, T
     work.edits.sort(key=lambda edit: edit.message_index)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Stale:
     """Values that one edit took out: no turn behind it may say those that are gone; of doubtful
     ones, which stand before it too, the editor is asked.
@@ -257,7 +257,7 @@ class _Stale:
     omitted: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class _Making:
     """The edits of one case while they are made.
 

@@ -407,7 +407,7 @@ def verifier_response(scale: Scale, *, of_acts: bool = False) -> type[Any]:
     return create_model("ScaledVerifierResponse", __base__=bases, score=offered)
 
 
-@dataclass(slots=True)
+@dataclass
 class Work:
     """What one case is made for, and with, and what has been done so far on its `messages`."""
 

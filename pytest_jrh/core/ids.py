@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.core import short_digest
+from pytest_jrh.core import frozen, short_digest
 from pytest_jrh.core.cases import CaseSpec
 from pytest_jrh.core.scales import Said
 
@@ -119,7 +119,7 @@ def cassette_path(
     return cassette_dir / f"{spec.test}/{folder}/{name}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Recorded:
     """The runs that any case was recorded of, and by probe's case the variants that were."""
 

@@ -104,7 +104,7 @@ class UnusableAnswer(Exception):
     """An answer that is not read; the message says why."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Sent:
     """How many requests have left this machine, and the JSON that came as their answers.
 

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 # Labels of runs, from the config to one `Label` for each run and rubric.
 
 
-@dataclass(slots=True)
+@dataclass
 class JoinedLabels:
     """The labels of runs; what is wrong with rows, and sentences about what was left out."""
 

@@ -282,7 +282,7 @@ class TapedCalls:
 _LONGEST_LOOK = 0.1
 
 
-@dataclass(slots=True)
+@dataclass
 class _Run:
     """One run of a judge's own code; `clean` is the context without its exchanges."""
 
@@ -365,7 +365,7 @@ class Ended(NamedTuple):
     error: BaseException | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class RunningCode:
     """Code in a thread of its own; what it returns is awaited on a shared loop, if it can be."""
 

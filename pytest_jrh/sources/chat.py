@@ -38,7 +38,7 @@ _PLACES_OF_DATA = ("file_data", "file_url", "file_id", "url", "data")
 _LONGEST_UNKNOWN = 4_000
 
 
-@dataclass(slots=True)
+@dataclass
 class Parts:
     """What the content of one message holds: blocks, and calls of tools.
 

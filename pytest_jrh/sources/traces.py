@@ -87,7 +87,7 @@ class _Turn(NamedTuple):
     keys: list[str]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Span:
     """What the records of a span say of it, with its attributes beside their own fields.
 

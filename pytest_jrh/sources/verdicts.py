@@ -159,7 +159,7 @@ class Verdict(NamedTuple):
     probability: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Values:
     """Reads the values of columns as answers on the `scale`, after a `mapping` of words.
 
@@ -364,7 +364,7 @@ class TableCase:
         return tuple([of.probability for of in verdicts if of.probability is not None])
 
 
-@dataclass(slots=True)
+@dataclass
 class VerdictTable:
     """The cases of a `table`, in its order, and how `values` are read. `notices` say what counts
     for nothing. `systems` are by row those that gave the two answers of a pair. `changed`

@@ -57,7 +57,7 @@ Found = Score | str
 """A score, or why an entry or a part of it has none."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Results:
     """The scores of a `file` of a `tool`, and what of it is not read: `left_out`.
 
