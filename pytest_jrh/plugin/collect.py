@@ -77,7 +77,7 @@ class SuiteFile(_Discreet, pytest.File):
         except InputError as error:
             raise self.CollectError(str(error)) from None
         for name, specs in groupby(ready.specs(), key=lambda spec: spec.test):
-            yield TestNode.from_parent(self, name=name, ready=ready, specs=specs)
+            yield TestNode.from_parent(self, name=name, ready=ready, specs=tuple(specs))
 
 
 class _Group(_Discreet, pytest.Class):
@@ -89,7 +89,7 @@ class _Group(_Discreet, pytest.Class):
     _ALLOW_MARKERS = False
     obj = None
 
-    def __init__(self, *, ready: ReadySuite, specs: Sequence[CaseSpec], **kwargs: Any) -> None:
+    def __init__(self, *, ready: ReadySuite, specs: tuple[CaseSpec, ...], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.ready = ready
         self.specs = specs
@@ -107,7 +107,7 @@ class TestNode(_Group):
         self.add_marker(self.name)
         for rubric_id, specs in groupby(self.specs, key=lambda spec: spec.rubric_id):
             yield RubricNode.from_parent(
-                self, name=node_part(rubric_id), ready=self.ready, specs=specs
+                self, name=node_part(rubric_id), ready=self.ready, specs=tuple(specs)
             )
 
 
