@@ -407,7 +407,7 @@ class TableResults(Sequence[CaseResult]):
         self.table, self.how, self._earlier_table = table, how, earlier
         self.judges = table.judges
         if baseline:
-            self.judges = tuple(judge for judge in table.judges if judge != baseline)
+            self.judges = [judge for judge in table.judges if judge != baseline]
             if not self.judges:
                 raise InputError(
                     f"{baseline} {_ITSELF}",

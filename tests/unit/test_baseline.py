@@ -112,7 +112,7 @@ def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
     second = outcome_of(2, case_digest=OTHER)
     results = [outcome_of(1), second, outcome_of(3, "disagree"), outcome_of(4)]
     done = update(before, results, all_of(*results))
-    assert (done.added, done.changed, done.removed) == ((id_of(4),), (id_of(2), id_of(3)), ())
+    assert (done.added, done.changed, done.removed) == ([id_of(4)], [id_of(2), id_of(3)], [])
     assert done.kept == {}
     cases = [done.baseline.cases[id_of(run)] for run in (1, 2, 3, 4)]
     assert [case.outcome for case in cases] == ["agree", "agree", "disagree", "agree"]
@@ -135,7 +135,7 @@ def test_line_goes_where_the_case_has_left_the_suite_or_is_no_case_any_more() ->
     before = accepted(outcome_of(1), outcome_of(2), outcome_of(3), outcome_of(3, suite="other"))
     results = [outcome_of(1), outcome_of(2, "no_case")]
     done = update(before, results, all_of(*results))
-    assert done.removed == (id_of(2), id_of(3))
+    assert done.removed == [id_of(2), id_of(3)]
     assert set(done.baseline.cases) == {id_of(1), id_of(3, "other")}
 
 

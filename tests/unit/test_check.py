@@ -309,9 +309,9 @@ def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
     assert judges["new"].figures["accuracy"].value == 1
     assert judges["old"].figures["accuracy"].value == pytest.approx(1 / 3)
     held = check_table(rows, judge="judge", baseline="old")
-    assert held.judge_names == ("new",)
+    assert held.judge_names == ["new"]
     assert held.passed
-    assert check_table(rows, judge="judge", baseline="new").judge_names == ("old",)
+    assert check_table(rows, judge="judge", baseline="new").judge_names == ["old"]
 
 
 def test_scores_are_read_on_the_scale_that_is_given() -> None:

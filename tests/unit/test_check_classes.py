@@ -50,11 +50,11 @@ def test_words_that_labels_and_verdicts_share_are_classes() -> None:
     total = table.session.sections[0].total
     assert [total.scale.word(label) for label in total.scale.answers] == ["first", "second", "tie"]
     assert total.matrix is not None
-    assert total.matrix.counts == ((1, 0, 1), (0, 1, 0), (0, 1, 0))
+    assert total.matrix.counts == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]
     # The order of labels that are named is that of tables.
     named = checked(SIDES, classes=["tie", "second", "first"]).session.sections[0].total
     assert named.matrix is not None
-    assert named.matrix.counts == ((0, 1, 0), (0, 1, 0), (1, 0, 1))
+    assert named.matrix.counts == [[0, 1, 0], [0, 1, 0], [1, 0, 1]]
     assert named.figures["kappa"] == total.figures["kappa"]
 
 

@@ -40,7 +40,7 @@ def test_one_conversation_a_line(tmp_path: Path) -> None:
     second = conversation(7, epoch=2, cluster="t", input="Greet.")
     source = lines(tmp_path / "runs.jsonl", first, second, {"id": "empty", "messages": []})
     empty = RunSummary("empty", 1, Skip("no_messages"))
-    assert source.summaries() == (RunSummary("a", 1), RunSummary("7", 2, cluster="t"), empty)
+    assert source.summaries() == [RunSummary("a", 1), RunSummary("7", 2, cluster="t"), empty]
     run, raw = source.read("a", 1, with_raw=True)
     assert [message["content"] for message in run.messages] == ["Hi.", "Hello."]
     assert (run.input, run.target, run.metadata) == ("Hi.", "greet", {"from": "web"})
@@ -65,7 +65,7 @@ def test_an_id_made_of_the_messages_stays_wherever_the_conversation_stands(tmp_p
     assert first.run_id == moved.run_id
     path = tmp_path / "c.json"
     path.write_text(json.dumps([conversation()], indent=4))
-    assert open_source(path).summaries() == (first,)
+    assert open_source(path).summaries() == [first]
 
 
 def test_pointers_map_other_shapes(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_pointers_map_other_shapes(tmp_path: Path) -> None:
     parts: dict[str, Any] = {"id": ("/task/n", "/trial"), "metadata": ("/task/goal", "/trial")}
     parts |= {"messages": "/log/turns", "epoch": "/trial", "input": "/task/goal"}
     source = Conversations(path, input_format=InputFormat(**parts, cluster=("/task/n",)))
-    assert source.summaries() == (RunSummary("3-1", 1, cluster="3"),)
+    assert source.summaries() == [RunSummary("3-1", 1, cluster="3")]
     run, _ = source.read("3-1", 1)
     assert (run.metadata, run.input) == ({"goal": "greet", "trial": 1}, "greet")
 
@@ -179,9 +179,9 @@ def test_what_is_unusual_is_noted_and_said_once(tmp_path: Path) -> None:
     source = lines(tmp_path / "runs.jsonl", *({"id": n, "messages": turns} for n in range(3)))
     assert not source.notices()
     assert [source.read(str(n), 1)[0].notes for n in range(3)] == [(WITHOUT_RESULT,)] * 3
-    assert source.notices() == (
-        f"runs.jsonl: some conversations have {WITHOUT_RESULT}; these are kept as they are",
-    )
+    assert source.notices() == [
+        f"runs.jsonl: some conversations have {WITHOUT_RESULT}; these are kept as they are"
+    ]
 
 
 LISTS = st.lists(st.text() | st.integers(), max_size=3)
@@ -259,7 +259,7 @@ def test_an_answer_that_is_not_read_is_told_and_can_be_named(tmp_path: Path) -> 
     lines(path, {"id": "a", "request": REQUEST, "response": choices()})
     at: dict[str, Any] = {"messages": "/request/messages", "answer": "/response/choices/0/message"}
     named = Conversations(path, input_format=InputFormat(**at))
-    assert (turns_of(named), named.notices()) == (["Hi.", "Hello."], ())
+    assert (turns_of(named), named.notices()) == (["Hi.", "Hello."], [])
     source = Conversations(path, input_format=InputFormat(messages="/request/messages"))
     assert turns_of(source) == ["Hi."]
     assert NOT_READ in " ".join(source.notices())

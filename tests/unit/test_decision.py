@@ -495,7 +495,7 @@ def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side() -> None
     other = make_result(make_spec("run-9", suite="other"), **DIGESTS)
     scope = Scope.of([result.case_id for result in GOOD], [GOOD[0].case_id, GOOD[1].case_id])
     decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
-    assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, ())
+    assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, [])
     assert "as before on 2 cases (2 violations): up to 98 points" in decision.headline
     assert decision.headline.endswith("could be hidden (46 cases deselected)")
     assert decision.comparison is not None

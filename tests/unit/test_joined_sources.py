@@ -133,13 +133,13 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     turn = {"role": "user", "content": "Hi.", "speaker": "bob"}
     write(tmp_path / "b.json", {"id": "2", "messages": [turn]})
     source = opened(tmp_path)
-    assert source.notices() == ()
+    assert source.notices() == []
     for name in ("1", "2", "1"):
         source.read(name, 1)
-    assert source.notices() == (
+    assert source.notices() == [
         "a.eval: not shown of its messages: [audio] (2)",
         "b.json: not shown of its messages: speaker (1)",
-    )
+    ]
 
 
 @pytest.mark.parametrize("messages", ["conversation", "history", "run/turns"])
@@ -160,7 +160,7 @@ def test_a_link_in_a_circle_is_not_followed_and_a_file_counts_once(tmp_path: Pat
     (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "runs.jsonl")
     assert names(opened(tmp_path, tmp_path / "runs.jsonl")) == ["a", "b"]
-    assert matching(tmp_path, "**/*.jsonl") == (tmp_path / "link.jsonl", tmp_path / "runs.jsonl")
+    assert matching(tmp_path, "**/*.jsonl") == [tmp_path / "link.jsonl", tmp_path / "runs.jsonl"]
 
 
 def test_equal_ids_of_a_second_file_are_followed_by_its_name(tmp_path: Path) -> None:
@@ -173,10 +173,10 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name(tmp_path: Path) -> 
     assert (run.run_id, run.sample_id) == ("1@claude", 1)
     assert text_of(source, "1@claude") == "From claude.jsonl."
     assert text_of(source, "1") == "From gpt.jsonl."
-    assert source.notices() == (
+    assert source.notices() == [
         "2 ids of cases in more than one file; in all but the first, the file's name is added to "
         "the id, such as 1@claude",
-    )
+    ]
 
 
 def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
@@ -230,8 +230,8 @@ def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_pat
     paths = [f"{month}/{name}.jsonl" for name in ("other", "runs") for month in ("june", "may")]
     source = opened(*(write_lines(tmp_path / path, 1) for path in paths))
     june, may, june_runs, may_runs = (f"1@{path}" for path in paths)
-    unclear = {"1": (june, may, june_runs, may_runs), "1@other": (june, may)}
-    assert source.unclear_names() == {**unclear, "1@runs": (june_runs, may_runs)}
+    unclear = {"1": [june, may, june_runs, may_runs], "1@other": [june, may]}
+    assert source.unclear_names() == {**unclear, "1@runs": [june_runs, may_runs]}
 
 
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_the_config_names_globs_and_lists(folder: Folder, given: Any, found: str
     for name in ("a.jsonl", "b.jsonl", "more/c.jsonl", "more/.d.jsonl"):
         write_lines(folder.root / name, name)
     suite = folder.load(changed(f"{AGENT}.input_log_path", given))
-    assert suite.logs == tuple(folder.root / f"{name}.jsonl" for name in found.split())
+    assert suite.logs == [folder.root / f"{name}.jsonl" for name in found.split()]
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_a_label_of_a_request_that_is_no_run_names_the_run(tmp_path: Path) -> No
     source = opened(tmp_path)
     assert source.unclear_names()["x"] == ("y",)
     said = "1 case left out, because another one contains all of it: x (log)"
-    assert source.notices() == (said,)
+    assert source.notices() == [said]
 
 
 def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path: Path) -> None:

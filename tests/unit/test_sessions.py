@@ -81,7 +81,7 @@ def test_a_file_is_one_conversation(tmp_path: Path, form: str) -> None:
     source = written(tmp_path / f"run-1{suffix}", values.get(form, items))
     assert type(source) is Transcripts
     cluster = "run-1" if form == "claude" else None
-    assert source.summaries() == (RunSummary("run-1", 1, cluster=cluster),)
+    assert source.summaries() == [RunSummary("run-1", 1, cluster=cluster)]
     read, _ = source.read("run-1", 1)
     plain = [{key: value for key, value in message.items() if key != "id"} for message in MESSAGES]
     assert render_transcript(read.messages) == render_transcript(plain)
@@ -102,11 +102,11 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
     written(folder / "agent-7f.jsonl", agent)
     written(tmp_path / "title.jsonl", [{"type": "summary", "summary": "Old.", "leafUuid": "x"}])
     with open_sources((tmp_path,)) as source:
-        assert source.summaries() == (
+        assert source.summaries() == [
             RunSummary("agent-7f", 1, cluster="one"),
             RunSummary("one", 1, cluster="one"),
             RunSummary("title", 1, Skip("no_messages")),
-        )
+        ]
 
 
 SESSION = {"type": "session_meta", "payload": {"id": "s"}}
@@ -388,7 +388,7 @@ def test_any_change_is_read_or_refused_with_its_place(
 
 def test_a_trajectory_is_known_by_what_it_holds_and_kept_as_it_is(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "any.name", ONE_CALL))
-    assert source.summaries() == (RunSummary("one-call", 1),)
+    assert source.summaries() == [RunSummary("one-call", 1)]
     run, raw = source.read("one-call", 1, with_raw=True)
     assert (run.input, run.sample_id, run.epoch) == ("Where is order 7?", "one-call", 1)
     assert raw == ONE_CALL
@@ -470,7 +470,7 @@ def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
     job = job_of(tmp_path)
     source = open_sources([job])
     rewards = {"refund__0": 0.0, "refund__1": 1.0, "refund__2": 0.0}
-    runs = tuple(RunSummary(name, 1, cluster="orders/refund") for name in rewards)
+    runs = [RunSummary(name, 1, cluster="orders/refund") for name in rewards]
     assert source.summaries() == runs
     scores = {run.key: run.scores.get("reward") for run in source.fields()}
     assert scores == {(name, 1): reward for name, reward in rewards.items()}

@@ -211,7 +211,7 @@ def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
     recall, alarms = found.figures["recall"], found.figures["false_positive_rate"]
     assert (counts_of(recall), counts_of(alarms)) == ((4, 5), (1, 5))
     assert found.figures["balanced_accuracy"].value == pytest.approx(0.8)
-    assert found.matrices["binary"].counts == ((4, 1), (1, 4))
+    assert found.matrices["binary"].counts == [[4, 1], [1, 4]]
     assert found.figures["kappa"].value == pytest.approx(0.6)
     assert all_warnings(found, ()) == [
         "Ties: in 2 of 10 cases no score is the most frequent of the repeats. They count as wrong."

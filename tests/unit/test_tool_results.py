@@ -416,7 +416,7 @@ def test_judges_of_one_metric_stand_beside_each_other_and_are_held_against_befor
         case["metricsData"].append({**first, "evaluationModel": "other", "success": True})
     table = checked("DeepEval", document)
     assert {result.rubric_id for result in table.results} == {"polite [GEval]"}
-    assert table.judge_names == ("judge", "other")
+    assert table.judge_names == ["judge", "other"]
     assert [panel.accuracy.n for panel in table.session.panels] == [40]
     lost = deepeval([(True, True), (True, False)] * 20)
     decided = checked("DeepEval", lost, baseline=written(before, "old.json"))
@@ -444,16 +444,16 @@ def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> 
     assert "of judges: tone (3), on 3 cases of people: reviewed (3), on 3 cases" in said
     assert "of unknown sources: tone-2 (3), on 3 cases" in said
     table = checked("", results, verdict=["tone", "tone-2"], label="reviewed")
-    assert table.judge_names == ("tone", "tone-2")
+    assert table.judge_names == ["tone", "tone-2"]
     assert counts(table) == {"0 agree": 2, "1 agree": 2, "1 disagree": 2}
-    assert checked("", results, label="reviewed").judge_names == ("tone",)
+    assert checked("", results, label="reviewed").judge_names == ["tone"]
     held = checked("", results, verdict="tone", label="reviewed", baseline="tone-2")
-    assert held.judge_names == ("tone",)
+    assert held.judge_names == ["tone"]
     # Two judges of one metric are no repeats of one.
     of_b = [{**one, "authorUserName": "b"} for one in results if one["name"] == "tone-2"]
     results += [{**one, "id": f"b-{one['id']}"} for one in of_b]
     table = checked("", results, verdict="tone-2", label="reviewed")
-    assert table.judge_names == ("tone-2, Langfuse", "tone-2, b")
+    assert table.judge_names == ["tone-2, Langfuse", "tone-2, b"]
     with pytest.raises(InputError, match='has no column "tune"'):
         checked("", results, verdict="tune", label="reviewed")
 

@@ -270,7 +270,7 @@ def test_instructions_parts_and_tools_are_read(recording: Recording) -> None:
     other.end()
     root.end()
     source = written(recording)
-    assert source.summaries() == (RunSummary(trace_of(root), 1), RunSummary(trace_of(other), 1))
+    assert source.summaries() == [RunSummary(trace_of(root), 1), RunSummary(trace_of(other), 1)]
     links = ("data:image/png;base64,iVBORw0=", "https://a.b/c", "u")
     images = [{"type": "image", "image": link} for link in links]
     reasoning = {"type": "reasoning", "reasoning": thought["content"]}
