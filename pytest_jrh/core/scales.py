@@ -303,25 +303,41 @@ def _false_alarms(wrong: int, cases: int) -> str:
     return f"{alarms} on {counted(cases, 'satisfied case')}{share(wrong, cases)}"
 
 
+@lru_cache(maxsize=256)
+def _class(word: str, noun: str = "") -> CaseClass:
+    """The cases whose right answer is one of several words without an order."""
+    noun = noun or f"{word} case"
+    return CaseClass(
+        code_of(word),
+        word,
+        mistake="wrong",
+        mistakes=f"{word} missed",
+        newly=f"{word} newly missed",
+        wrong=lambda wrong, cases: f"misses {out_of(wrong, cases, noun)}",
+        tally=lambda wrong, cases: f"{out_of(wrong, cases, noun)} missed",
+        newly_wrong=lambda wrong, cases: (
+            f"misses {out_of(wrong, cases, noun)} that it found before"
+        ),
+        loss=f"less recall of {word}",
+        noun=noun,
+        unseen=f"missed {noun}s",
+        objective=None,
+        claim=f"The words leave no doubt: the answer is {word}.",
+    )
+
+
 _PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect c i"
 BINARY = Scale(
     "binary",
     (
-        CaseClass(
-            1,
-            "violated",
+        replace(
+            _class("violated", "violation"),
+            answer=1,
             mistake="missed",
             mistakes="missed",
             newly="newly missed",
-            wrong=lambda wrong, cases: f"misses {out_of(wrong, cases, 'violation')}",
-            tally=lambda wrong, cases: f"{out_of(wrong, cases, 'violation')} missed",
-            newly_wrong=lambda wrong, cases: (
-                f"misses {out_of(wrong, cases, 'violation')} that it found before"
-            ),
             loss="less recall",
-            noun="violation",
             figure="recall",
-            unseen="missed violations",
             objective="fail",
             verdict="FAIL",
             not_planned="the planner found no edit that would violate the rubric",
@@ -409,29 +425,6 @@ def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
         unseen=f"cases judged {other}",
         not_planned="",
         claim=f"The assistant's words leave no doubt: the answer is {word}.",
-    )
-
-
-@lru_cache(maxsize=256)
-def _class(word: str, noun: str = "") -> CaseClass:
-    """The cases whose right answer is one of several words without an order."""
-    noun = noun or f"{word} case"
-    return CaseClass(
-        code_of(word),
-        word,
-        mistake="wrong",
-        mistakes=f"{word} missed",
-        newly=f"{word} newly missed",
-        wrong=lambda wrong, cases: f"misses {out_of(wrong, cases, noun)}",
-        tally=lambda wrong, cases: f"{out_of(wrong, cases, noun)} missed",
-        newly_wrong=lambda wrong, cases: (
-            f"misses {out_of(wrong, cases, noun)} that it found before"
-        ),
-        loss=f"less recall of {word}",
-        noun=noun,
-        unseen=f"missed {noun}s",
-        objective=None,
-        claim=f"The words leave no doubt: the answer is {word}.",
     )
 
 
