@@ -70,9 +70,9 @@ def has_code(text: str) -> bool:
 def test_cases_of_other_answers(rubric: Rubric, on_offer: Any, edited: Any, positive: Any) -> None:
     scale = rubric.scale
     assert scale.on_offer == on_offer
-    assert PERTURBATION.targets(scale, ()) == edited
+    assert PERTURBATION.targets(scale, ()) == [*edited]
     if positive is not None:
-        assert POSITIVES.targets(scale, ()) == positive
+        assert POSITIVES.targets(scale, ()) == [*positive]
     for target in edited if scale.levels else ():
         code = code_of(target) if isinstance(target, str) else target
         goal = Goal("fail", code)

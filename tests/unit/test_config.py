@@ -35,7 +35,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert suite.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
     assert suite.results_dir == root / "outputs/demo"
-    assert (suite.instruction, suite.frozen, suite.notices) == ("", None, ())
+    assert (suite.instruction, suite.frozen, suite.notices) == ("", None, [])
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_code_of_a_panel_is_as_random_as_the_section_judge_says(folder: Folder) 
 def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -> None:
     folder.rubrics(ORDINAL_RUBRIC)
     negatives, positives = folder.load(ordinal()).tests
-    assert negatives.targets == {"kind": (0, 1, 2, 3)}
-    assert positives.targets == {"kind": (3,)}
-    assert folder.load(minimal()).tests[0].targets == {"kind": (None,)}
+    assert negatives.targets == {"kind": [0, 1, 2, 3]}
+    assert positives.targets == {"kind": [3]}
+    assert folder.load(minimal()).tests[0].targets == {"kind": [None]}
     for targets in ("0, 2 ,2", [2, 0], ["2", 0]):
         data = {**ordinal(), AGENT: {"score_targets": targets}}
         assert folder.load(data).tests[0].targets == {"kind": (0, 2)}
@@ -241,7 +241,7 @@ def test_a_rubric_without_levels_has_a_range(folder: Folder, own: object, genera
     data["admin"]["dataset_config"]["default_params"] = general
     suite = folder.load(data)
     assert [level.score for level in suite.rubrics[0].score_levels] == [1, 2, 3]
-    assert suite.tests[1].targets == {"kind": (3,), "safe": (3,)}
+    assert suite.tests[1].targets == {"kind": [3], "safe": [3]}
 
 
 @pytest.mark.parametrize(

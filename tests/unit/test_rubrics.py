@@ -64,10 +64,10 @@ def test_json_and_yaml_give_the_same_rubrics_and_lines(tmp_path: Path) -> None:
     in_yaml = written(tmp_path, f"# two rubrics\n- {first}\n- {second}\n  {scale}\n")
     levels = (ScoreLevel(0, "none"), ScoreLevel(1, "one"))
     for path in (in_json, in_yaml):
-        assert load_rubrics(path) == (
+        assert load_rubrics(path) == [
             Rubric("a", "x", (), str(path), 2),
             Rubric("b", "y", levels, str(path), 3),
-        )
+        ]
 
 
 def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
