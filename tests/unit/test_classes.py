@@ -78,7 +78,7 @@ def test_cases_of_other_answers(rubric: Rubric, on_offer: Any, edited: Any, posi
         goal = Goal("fail", code)
         assert goal.expected(rubric) == code
         assert json.dumps(target, ensure_ascii=False) in goal.guidance(rubric)
-        assert PERTURBATION.targets(scale, (target,)) == (target,)
+        assert PERTURBATION.targets(scale, (target,)) == [target]
         [(kept, _)] = LABELS.cases(LABELS.targets(scale, ()), Label((code,), "people"), scale)
         assert kept == target
 

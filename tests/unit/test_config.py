@@ -207,7 +207,7 @@ def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -
     assert folder.load(minimal()).tests[0].targets == {"kind": [None]}
     for targets in ("0, 2 ,2", [2, 0], ["2", 0]):
         data = {**ordinal(), AGENT: {"score_targets": targets}}
-        assert folder.load(data).tests[0].targets == {"kind": (0, 2)}
+        assert folder.load(data).tests[0].targets == {"kind": [0, 2]}
     problem = folder.problem({**ordinal(), AGENT: {"score_targets": [1, 7]}})
     assert problem.key == f"{AGENT}.score_targets"
     assert problem.message == "got 7; the answers are 0 (0!), 1 (1!), 2 (2!), 3 (3!)"
