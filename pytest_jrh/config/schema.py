@@ -21,7 +21,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BY_KEY, KINDS
 from pytest_jrh.config.rand import RandTest, RandTestName
-from pytest_jrh.core import listed, nearest_hint, printable, received, shown
+from pytest_jrh.core import Json, listed, nearest_hint, printable, received, shown
 from pytest_jrh.core.calls import EDITOR, MAKING, PromptsOf, RecordMode, StageSpec
 from pytest_jrh.core.cases import DEFAULT_SEED, LabelledBy
 from pytest_jrh.core.documents import KeyPath, Mistake, dotted
@@ -244,7 +244,7 @@ class CasesSection(ConfigSection):
     count as one observation in every interval. A nested field is /task/id."""
 
 
-def _or_false(schema: dict[str, Any]) -> None:
+def _or_false(schema: Json) -> None:
     schema["anyOf"].append({"const": False})
 
 

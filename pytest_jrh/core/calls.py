@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import Fields, frozen
 from pytest_jrh.core.sections import RateLimitSection
 
 RecordMode = Literal["none", "once", "new_episodes", "all"]
@@ -32,7 +32,7 @@ class StageModel:
     timeout: float | None = None
     api_base: str | None = None
     rate_limit: RateLimitSection | None = None
-    params: Mapping[str, Any] | None = field(default=None, hash=False)
+    params: Fields | None = field(default=None, hash=False)
 
 
 @frozen

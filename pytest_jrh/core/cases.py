@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SkipValidation
 
-from pytest_jrh.core import JrhError, frozen, short_digest
+from pytest_jrh.core import Fields, JrhError, frozen, short_digest
 from pytest_jrh.core.scales import (
     NOT_APPLICABLE,
     Objective,
@@ -412,7 +412,7 @@ class AgentRun:
     messages: Transcript
     input: str = ""
     target: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Fields = field(default_factory=dict)
     sample_id: int | str = ""
     notes: tuple[str, ...] = ()
 

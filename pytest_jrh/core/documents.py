@@ -28,6 +28,7 @@ from pydantic import ValidationError
 from pytest_jrh.core import (
     Fields,
     InputError,
+    Json,
     Problem,
     listed,
     nearest_hint,
@@ -512,7 +513,7 @@ def no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> Json:
     """The object of these pairs; raises `ValueError` for a duplicate key."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):

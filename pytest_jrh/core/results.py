@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, with_config
 
-from pytest_jrh.core import frozen, grouped
+from pytest_jrh.core import Fields, frozen, grouped
 from pytest_jrh.core.calls import Spending
 from pytest_jrh.core.cases import (
     NOTHING_WRONG,
@@ -331,7 +331,7 @@ class JudgeLine:
     judge_digest: str
     kind: str
     models: tuple[str, ...]
-    parameters: Mapping[str, Any]
+    parameters: Fields
     asks_model: bool
     judge: str = ""
     prompt: str = ""

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import Json, frozen
 from pytest_jrh.core.scales import Said
 
 
@@ -83,7 +83,7 @@ Whole = Annotated[int, Takes("an integer")]
 Runs = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all)")]
 Share = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
 PathText = Annotated[str, _NON_EMPTY, Takes("a path")]
-FreeMapping = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
+FreeMapping = Annotated[Json, Takes("a mapping of keys to values")]
 
 
 class ConfigSection(BaseModel):
@@ -126,7 +126,7 @@ def _with_one_group(pattern: str | None) -> str | None:
     return pattern
 
 
-def _without_own_keys(params: dict[str, Any] | None) -> dict[str, Any] | None:
+def _without_own_keys(params: Json | None) -> Json | None:
     """Refuse parameters that have a key of their own, and keys, which come from the environment."""
     if any(re.fullmatch(_SET_ELSEWHERE, name) for name in params or ()):
         raise ValueError
@@ -258,7 +258,7 @@ def one_is_a_list(value: object) -> object:
     return [value] if isinstance(value, dict | str) else value
 
 
-def _or_one(schema: dict[str, Any]) -> None:
+def _or_one(schema: Json) -> None:
     """Say of the schema of a list that one of its items may stand there alone."""
     items = schema.pop("items")
     schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]

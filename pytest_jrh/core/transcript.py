@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from pytest_jrh.core import capital
+from pytest_jrh.core import Fields, Json, capital
 from pytest_jrh.core.cases import Message, Messages, Transcript
 
-_Block = Mapping[str, Any]
+_Block = Fields
 
 ROLES = ("system", "user", "assistant", "tool")
 _INDENT = "  "
@@ -41,7 +41,7 @@ _JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"
 _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
 
 
-def blocks_of(message: Message) -> Sequence[dict[str, Any]]:
+def blocks_of(message: Message) -> Sequence[Json]:
     """The blocks of a message; none of one whose content is a text."""
     content = message.get("content")
     return () if isinstance(content, str) else content or ()
@@ -138,7 +138,7 @@ _PARTS = {
 }
 
 
-def with_part_ids(messages: Messages) -> list[dict[str, Any]]:
+def with_part_ids(messages: Messages) -> list[Json]:
     """The messages of a single answer, the last, with ids that say which part of it each is. A
     request with a history has no single turn, so that its turns stay as they are.
     """
@@ -330,7 +330,7 @@ def _margin(depth: int) -> str:
     return "  " * min(depth, _DEEPEST_INDENT)
 
 
-def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
+def replace_text(message: Message, new_text: str) -> tuple[Json, int]:
     """Copy a message with its text replaced; also count the reasoning blocks that went.
 
     Text content stays text. In a block list the new text stands where the first text block stood,
@@ -548,7 +548,7 @@ def _block_sections(
         yield header, block_text(block)
 
 
-def call_text(call: Mapping[str, Any]) -> str:
+def call_text(call: Fields) -> str:
     """The arguments of a call in one line of JSON, and why they could not be parsed."""
     arguments = json_in_one_line(json.dumps(call.get("arguments"), ensure_ascii=False, default=str))
     unparsed = f"\nparse error: {call['parse_error']}" if call.get("parse_error") else ""

@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_jrh.core import (
+    Fields,
     InputError,
     causes_of,
     error_places,
@@ -91,7 +92,7 @@ class OwnCodeJudge(SuiteJudge):
 
     @property
     @abstractmethod
-    def parts(self) -> Mapping[str, Any]:
+    def parts(self) -> Fields:
         """What tells it from other judges, its kind among it, beside its code and settings."""
 
     @property
@@ -149,7 +150,7 @@ class OwnCodeJudge(SuiteJudge):
         rests_on = {**self._answer_rests_on(self.version), **self.settings.orders}
         return json_digest({**rests_on, "score_map": values_read_by})
 
-    def _answer_rests_on(self, version: str | None) -> Mapping[str, Any]:
+    def _answer_rests_on(self, version: str | None) -> Fields:
         """All that its answers depend on: not its map, which is for their meaning."""
         code = self.code_digest if version is None else ""
         return {**self.settings.parts, **self.parts, "code": code, "version": version}

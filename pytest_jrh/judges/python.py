@@ -95,7 +95,7 @@ class PythonJudge(OwnCodeJudge):
     function: Function
 
     @property
-    def parts(self) -> Mapping[str, Any]:
+    def parts(self) -> Fields:
         """The function, as the config names it."""
         return {"kind": _KEY, "path": self.path}
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.core import frozen, one_line, out_of
+from pytest_jrh.core import Json, frozen, one_line, out_of
 from pytest_jrh.core.scales import NOT_APPLICABLE, CaseClass
 from pytest_jrh.core.sections import GateRules
 from pytest_jrh.stats.intervals import (
@@ -363,7 +363,7 @@ def _levels_variance_of(kind: tuple[Sequence[int], int | None]) -> float:
     return variance([abs(score - label) for score in scores])
 
 
-def proposed_limits(verdicts: Verdicts) -> dict[str, Any]:
+def proposed_limits(verdicts: Verdicts) -> Json:
     """The limits that each judge of a suite keeps to with two cases to spare, in hundredths: a
     limit at the figure itself would be broken by the next flicker. None that everything keeps to.
     """
@@ -374,7 +374,7 @@ def proposed_limits(verdicts: Verdicts) -> dict[str, Any]:
     classes: dict[CaseClass, None] = {}
     for scale in judged.scale.present():
         classes |= dict.fromkeys(scale.classes)
-    limits: dict[str, Any] = {}
+    limits: Json = {}
     recalls: dict[CaseClass, float] = {}
     for of_class in classes:
         is_alarm = of_class.figure == FALSE_ALARMS

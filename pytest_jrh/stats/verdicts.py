@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.core import counted, frozen
+from pytest_jrh.core import Fields, Json, counted, frozen
 from pytest_jrh.core.cases import JUDGED, UNSCORED, Outcome, Slices, Why
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.results import CaseResult, CaseSpending, Extra, JudgeLine
@@ -49,7 +49,7 @@ Rows = npt.NDArray[Any] | Sequence[int] | slice
 
 _Name = TypeVar("_Name", bound=Hashable)
 
-NOT_COMPARED: Mapping[str, Any] = {"before": None, "apart": "", "same_judge": False}
+NOT_COMPARED: Fields = {"before": None, "apart": "", "same_judge": False}
 """What the columns of the baseline have where there is none."""
 # Scores beyond this are of no scale, and are counted as this.
 _LARGEST_SCORE = 10**12
@@ -140,9 +140,7 @@ class Verdicts:
     systems: Coded[tuple[str, ...]]
 
     @classmethod
-    def of_rows(
-        cls, rows: Iterable[Mapping[str, Any]], same: Mapping[str, Any] = NOT_COMPARED
-    ) -> Verdicts:
+    def of_rows(cls, rows: Iterable[Fields], same: Fields = NOT_COMPARED) -> Verdicts:
         """The table of rows, each with the value of every column but the row's number, and but
         those that are the `same` in all.
         """
@@ -285,7 +283,7 @@ class Verdicts:
         return self.where(is_known), pairs
 
 
-def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[dict[str, Any]]:
+def _rows_of(results: Iterable[CaseResult], scales: RubricScales) -> Iterator[Json]:
     for result in results:
         spec = result.spec
         yield {

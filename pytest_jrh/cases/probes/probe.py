@@ -12,7 +12,7 @@ from importlib import resources
 from random import Random
 from typing import Any, Literal
 
-from pytest_jrh.core import frozen
+from pytest_jrh.core import Json, frozen
 from pytest_jrh.core.calls import EDITOR, VERIFIER, Bounds, Complete, StageModel
 from pytest_jrh.core.cases import Message, NoVerdictCase, Rubric, Transcript
 from pytest_jrh.core.scales import Scale
@@ -252,7 +252,7 @@ def with_ids(message: Message, new: Callable[[str], str]) -> Message:
     apart stays.
     """
 
-    def renamed(value: dict[str, Any], key: str) -> dict[str, Any]:
+    def renamed(value: Json, key: str) -> Json:
         old = value.get(key)
         return {**value, key: new(old)} if isinstance(old, str) and old else value
 
