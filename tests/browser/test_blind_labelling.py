@@ -430,7 +430,9 @@ def test_markdown_is_drawn_and_shown_as_it_is_written_by_a_key(pages: LabelPages
     formula = r"**so** $$\frac{V\,[\text{mL}]}{a_1*b*c}$$ \[ x * y * z \] $x^*$ $y^*$ JRH0JRH"
     formula += r" 5\% 2*3*4 __init__"
     wide = f"|{'wide | ' * 40}\n|{'--- | ' * 40}\n|{'cell | ' * 40}\n"
-    case = said(text, "\u05d0.\u200f", formula, wide, "")
+    ragged = "| a | b |\n|---|---|\n| 1 | 2 | *lost* |\n"
+    numbers = '1. **a**\n7. b ![c](d "lost")'
+    case = said(text, "\u05d0.\u200f", formula, wide, "", ragged, numbers)
     page = pages.page(pages.start(labelling(blind_suite(pages.folder), [case])))
     assert page.locator("#turn-0 :is(h3, td, li strong)").count() == 4
     assert "x (https://x.example)" in page.inner_text("#turn-0")
@@ -438,5 +440,7 @@ def test_markdown_is_drawn_and_shown_as_it_is_written_by_a_key(pages: LabelPages
     assert formula.replace("**", "") in page.inner_text("#turn-2")
     page.wait_for_selector("#turn-3:has-text('of 40 columns in sight: scroll sideways')")
     assert "(empty)" in page.inner_text("#turn-4")
+    assert ragged.strip() in page.inner_text("#turn-5")
+    assert page.locator("#turn-6 li[value='7']").inner_text() == "b c (d lost)"
     page.keyboard.press("m")
     page.wait_for_selector("#turn-0:has-text('| 1 | [x](https://x.example) |')")

@@ -78,9 +78,9 @@ function drawMarks(marks, most) {
       if (address && address !== parent.textContent) parent.append(make("span", { class: "muted" }, ` (${address})`));
     } else if (type === "image") {
       const isShown = session.served && IMAGE_DATA.test(attrs.src);
-      parent.append(isShown ? make("img", { src: attrs.src, alt: content }) : `${content} (${attrs.src})`);
+      parent.append(isShown ? make("img", { src: attrs.src, alt: content }) : `${content} (${[attrs.src, attrs.title].filter(Boolean).join(" ")})`);
     } else if (tag) {
-      const node = make(tag, { start: tag === "ol" ? attrs.start : null, dir: tag === "pre" ? "ltr" : within.length === 1 ? "auto" : null, tabindex: tag === "pre" ? "0" : null }, info && tag === "pre" ? make("b", {}, `${info}\n`) : null, content);
+      const node = make(tag, { value: tag === "li" ? info || null : null, dir: tag === "pre" ? "ltr" : within.length === 1 ? "auto" : null, tabindex: tag === "pre" ? "0" : null }, info && tag === "pre" ? make("b", {}, `${info}\n`) : null, content);
       if (type === "link_open") node.address = [attrs.href, attrs.title && `“${attrs.title}”`].filter(Boolean).join(" ");
       parent.append(tag === "table" ? scrolling(node) : node);
       // What is nested deeper stands beside it.
@@ -96,6 +96,11 @@ function drawMarks(marks, most) {
   return [...blocks.slice(0, cut), make("button", { type: "button", class: "link more", click }, `show ${counted(blocks.length - cut, "more block")}`)];
 }
 
+// A table leaves out the cells beyond its columns: then the text is shown as it is written.
+const countWords = (text) => text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+const isWhole = (marks, text) => marks.every(([type]) => type !== "table_open")
+  || countWords(text) <= countWords(marks.flatMap(([, , content, info, attrs]) => [content, info, attrs.href, attrs.title, attrs.src]).join("\n"));
+
 // How much of a result is shown at first.
 function shortResult(text) {
   const lines = text.split("\n", MOST_LINES).join("\n");
@@ -105,7 +110,8 @@ function shortResult(text) {
 function drawPart(old, part, most = LONGEST) {
   const { kind, title } = part ?? old;
   const isSame = old && part && old.text === part.text;
-  if (isSame && part.marks && !isRaw) return make("div", { class: "text marks" }, drawMarks(JSON.parse(part.marks), most));
+  const marks = isSame && part.marks && !isRaw ? JSON.parse(part.marks) : null;
+  if (marks && isWhole(marks, part.text)) return make("div", { class: "text marks" }, drawMarks(marks, most));
   const content = isSame ? long(part.text, undefined, kind === "result" ? shortResult(part.text) : most) : marked(differences(old?.text ?? "", part?.text ?? ""));
   const name = make("b", {}, old && part ? title : marked([[part ? "new" : "gone", title]]));
   if (kind === "call") return make("div", { class: "call" }, make("span", { class: "muted" }, "→ "), name, "(", content, ")");
