@@ -305,7 +305,10 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
     if strangers := values.strangers():
         yield f"--map: no label or verdict is {listed(strangers)}"
     for column in values.of_numbers:
-        event = "pass" if values.bare_ones[column] == "passed" else "violation"
+        event = "violation"
+        if values.bare_ones[column] == "passed":
+            # So a threshold that is found is not one to give.
+            event = "pass; below, 1 minus each is that of a violation"
         yield f"the numbers in {column} are probabilities of a {event}"
     judges = checked.judge_names
     if judges:

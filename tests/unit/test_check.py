@@ -496,6 +496,8 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     assert "if this is one, say --one confidence=violated" in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
     assert "the numbers in confidence are probabilities of a violation" in run(table, *asked)[1]
+    passed = " ".join(run(table, *asked[:2], "--one=confidence=passed")[1].split())
+    assert "probabilities of a pass; below, 1 minus each is that of a violation" in passed
     code, printed = run(table, "--verdict=p_violation", "--threshold=0.5")
     assert (code, "right" in printed or "gives the label in all 2" in printed) == (0, True)
 
