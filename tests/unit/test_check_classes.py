@@ -151,7 +151,7 @@ def test_a_class_that_may_be_misspelled_is_told(capsys: pytest.CaptureFixture[st
     classes = "--classes=first,fisrt,second,scond,tie,Tie."
     assert main(["check", "t.csv", "--label=human", "--label=bo", classes]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "no label is scond, Tie.; --map scond=second, --map Tie.=tie if that is" in printed
+    assert "no label is scond, Tie.; for a typo, use --map scond=second, --map Tie.=tie;" in printed
     assert "no verdict is fisrt; for a typo, use --map fisrt=first; " in printed
 
 
