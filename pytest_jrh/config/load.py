@@ -228,7 +228,9 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
                 changeable.append(test)
         bases = [test for test in kinds if test in changeable]
         if not bases:
-            message = f"{name} changes the cases of {_CHANGES[probe.changes]}, but there is none"
+            message = (
+                f"{name} changes the cases of {_CHANGES[probe.changes]}, but the suite has none"
+            )
             hint = f"add {' or '.join(map(converted.kind, changeable))}"
             converted.mistakes.add(key, message, hint)
         elif mode != "binary" and (probe.binary_only or section.variants == ("flip",)):

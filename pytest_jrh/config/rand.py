@@ -594,5 +594,7 @@ def _own_tests() -> dict[str, Json]:
                     if name not in NAMES:
                         tests[name] = {"instruction": text, "changes": changes}
         except AttributeError:
-            raise InputError("must be groups of tests, each with its text", file) from None
+            raise InputError(
+                "must be a mapping of groups to mappings of tests to texts", file
+            ) from None
     return tests

@@ -471,7 +471,7 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
         [
             f"{suite.key or suite.config_file.name}: {missing:,} of "
             f"{counted(len(clusters), 'case')} without {printable(cluster_key)} in the metadata "
-            "(cases.cluster): each is a cluster of its own, over its epochs"
+            "(cases.cluster): each is a cluster of its own, with all its epochs"
         ]
     )
 

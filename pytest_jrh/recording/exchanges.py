@@ -330,7 +330,7 @@ def changed_parts(recorded: Fields, parts: Fields) -> list[str]:
     return lines
 
 
-_PLACES = {"schema": "schema (what is asked for: `score_map`, or the answers of the rubric)"}
+_PLACES = {"schema": "schema (which answers are allowed: `score_map`, or the rubric's answers)"}
 
 
 def _part_text(part: Any) -> str:

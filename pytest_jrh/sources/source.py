@@ -247,7 +247,7 @@ class Source(ABC):
         unshown = sum([*self._unshown.values()], Counter[str]())
         if unshown:
             counts = [f"{name} ({count:,})" for name, count in unshown.items()]
-            notices.append(f"not shown of its messages: {listed(counts, 8)}")
+            notices.append(f"the judge is not shown parts of its messages: {listed(counts, 8)}")
         return [f"{self.path.name}: {notice}" for notice in notices]
 
     def run(self, key: RunKey, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
@@ -266,7 +266,7 @@ class Source(ABC):
 
 
 _KEY = "cases.cluster"
-_LEAVE_OUT = "leave cases.cluster out, and each sample is a cluster, over its epochs"
+_LEAVE_OUT = "leave out cases.cluster: then each sample, with all its epochs, is a cluster"
 # The cluster is a text in every result.
 _LONGEST = 120
 _DIGEST = 16

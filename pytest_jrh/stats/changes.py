@@ -494,7 +494,7 @@ def needed_text(change: SetChange) -> str:
         times = (quantile(1 - SURE) / quantile(1 - p_value)) ** 2
         more = counted(max(1, math.ceil(change.n * (times - 1))), f"more {noun}")
     if change.before.verdicts == change.now.verdicts == change.n:
-        return f"ask both three times (`repeats: 3`), or label {more}"
+        return f"ask old and new 3 times (`repeats: 3`), or label {more}"
     return f"label {more}"
 
 

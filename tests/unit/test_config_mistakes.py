@@ -64,12 +64,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("judge", PATTERN | TOGETHER, "finds one verdict in a text, not several", None),
         ("judge.verdict", "(yes", 'got "(yes"; must be a regular expression with one', None),
         ("judge.verdict", "(yes)|(no)", "must be a regular expression with one group", None),
-        (
-            "judge",
-            {**GRADED, "verdict": "(yes)"},
-            "does not apply to a judge that has the key",
-            None,
-        ),
+        ("judge", {**GRADED, "verdict": "(yes)"}, "not apply to a judge that has the key", None),
         ("judge", MAPPED, "got 2; must be an answer of a rubric: 0 (satisfied), 1 (violated", None),
         ("judge", {**GRADED, "threshold": 2}, "must be a number from 0 to 1", None),
         ("judge", {"model": "m", "threshold": 0.5}, "is for code that judges a binary suite", None),

@@ -215,11 +215,7 @@ FAIL = [
         cases("x" * 12, "x" + "." * 11),
         held={"subjects": {"": "judge words"}},
     ),
-    Row(
-        f"{LAYOUT} misled the judge in 10 of 20 verdicts; max_rate 5% allows 1",
-        TURNED,
-        rules=PROBES,
-    ),
+    Row(f"{LAYOUT} misled the judge in 10 of 20 verdicts; max_rate", TURNED, rules=PROBES),
     Row(f"{LAYOUT} has no verdict", judged(right), rules=PROBES),
     Row(
         "judge j0 misses 8 of 24 violations (33%) that it found before; likewise 1 more judge",
@@ -573,7 +569,7 @@ def test_the_same_verdicts_never_fail_and_any_others_come_to_a_decision(
 @pytest.mark.parametrize(
     ("now", "before", "held", "needs"),
     [
-        ("xx..", "....", {}, "ask both three times (`repeats: 3`), or label 6 more violations"),
+        ("xx..", "....", {}, "ask old and new 3 times (`repeats: 3`), or label 6 more violations"),
         ("3300", "0000", {}, "label 6 more violations"),
         ("33000000", "00000000", {}, "label 11 more violations"),
         ("xxxx", "....", OTHER_MODEL, "compare at least 6 independent cases"),

@@ -137,8 +137,8 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     for name in ("1", "2", "1"):
         source.read((name, 1))
     assert source.notices() == [
-        "a.eval: not shown of its messages: [audio] (2)",
-        "b.json: not shown of its messages: speaker (1)",
+        "a.eval: the judge is not shown parts of its messages: [audio] (2)",
+        "b.json: the judge is not shown parts of its messages: speaker (1)",
     ]
 
 

@@ -177,16 +177,8 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
-        (
-            BARE,
-            (*POLITE, "--out=other.csv"),
-            "other.csv:1: has columns that a file of labels does not have",
-        ),
-        (
-            BARE,
-            (*POLITE, "--out=tool.csv"),
-            "tool.csv:1: has columns that a file of labels does not have",
-        ),
+        (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that a file of labels"),
+        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that a file of labels"),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
@@ -454,18 +446,10 @@ def test_labels_of_ones_own_without_a_rubric_are_of_the_one_that_the_command_wri
     ("labels", "file", "said"),
     [
         ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", "", "people disagree on no case of cases.csv"),
-        (
-            "id,annotator,label\nc9,ann,1\nc9,ben,0\n",
-            "",
-            "differ from cases.csv: 1 case on which people disagree (c9)",
-        ),
+        ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", "", "1 case on which people disagree (c9)"),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "no.csv", "no such file"),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "l.txt", "end in .csv"),
-        (
-            "id,annotator,label,mood\nc0,ann,1,\n",
-            "",
-            "columns that a file of labels does not have: mood",
-        ),
+        ("id,annotator,label,mood\nc0,ann,1,\n", "", "a file of labels does not have: mood"),
         ("id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n", "", "on no case"),
     ],
 )

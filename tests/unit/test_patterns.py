@@ -43,9 +43,7 @@ def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
     assert cases(checked) == found
     assert {*checked.judges["judge_{rubric}"].rubrics} == {"safe", "kind"}
     [notice] = checked.table.notices
-    assert notice.startswith(
-        "Not used, because their rubric has no column of labels or none of verd"
-    )
+    assert notice.startswith("Not used, because their rubric has no column of labels or none")
     assert {*notice.rstrip(".").split(": ")[1].split(", ")} == {"judge_cost", "human_tone"}
     assert check_table([{"human_{rubric}": "pass", "judge_{rubric}": "pass"}], **PAIR).judges
 
