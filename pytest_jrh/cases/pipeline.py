@@ -298,7 +298,7 @@ class ConversationSummarizer:
         self._stage = stage
         self._max_messages = max_messages
         self._messages = tuple(messages)
-        self._edited: set[int] = set()
+        self._edited = set[int]()
         self._summary: asyncio.Task[str] | None = None
 
     def update(self, messages: Messages, edited: Iterable[int]) -> None:

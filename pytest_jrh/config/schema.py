@@ -433,7 +433,7 @@ class Config(ConfigSection):
         """The sections of the stages that make cases of the suite's kinds, but for those that are
         off.
         """
-        asked: set[str] = set()
+        asked = set[str]()
         for name in self.tests or KINDS:
             asked.update(KINDS[name].stages)
         sections = {}

@@ -487,7 +487,7 @@ def unshown_in(messages: Messages) -> Counter[str]:
     """Count what transcripts do not show of messages: media without words, as `[audio]`, and fields
     that hold words, by their names.
     """
-    unshown: Counter[str] = Counter()
+    unshown = Counter[str]()
     for message in messages:
         for block in blocks_of(message):
             if block.get("type") not in (*_AS_TEXT, "image") and "\n" not in block_text(block):

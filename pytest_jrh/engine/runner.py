@@ -93,8 +93,8 @@ class CaseRunner:
         if not asks:
             self._may_go_on.set()
         self.calls = Calls(settings, lambda: self._stopping or settings.is_orphan())
-        self._at_work: set[asyncio.Task[None]] = set()
-        self._pending: set[Future[CaseResult]] = set()
+        self._at_work = set[asyncio.Task[None]]()
+        self._pending = set[Future[CaseResult]]()
         self._maker = CaseMaker(settings, self.calls, SharedWorks(2 * most_at_work), asks)
         self._bases: SharedWorks[None] = SharedWorks(max(_MOST_BASES, 2 * most_at_work))
         self.unfinished: list[CaseResult] = []

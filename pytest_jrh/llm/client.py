@@ -126,7 +126,7 @@ class LiteLLMExchange:
         self._negotiation = Negotiation()
         # For the user, each once.
         self.notices = self._negotiation.notices
-        self._answers: Counter[Server] = Counter()
+        self._answers = Counter[Server]()
 
     def stop(self) -> None:
         """Send no more calls; calls in flight finish."""
@@ -317,9 +317,9 @@ class Negotiation:
     """
 
     def __init__(self) -> None:
-        self._refused: defaultdict[Server, set[str]] = defaultdict(set)
+        self._refused = defaultdict[Server, set[str]](set)
         self.notices: dict[tuple[str, str], str] = {}
-        self._answered: set[object] = set()
+        self._answered = set[object]()
 
     def sending(self, request: CallRequest) -> Sending:
         """How the next attempt at a call is sent.

@@ -210,7 +210,7 @@ class EarlyStop:
 
     def __init__(self, path: Path | None = None) -> None:
         self._shared = SharedFile(path)
-        self._usable: set[str] = set()
+        self._usable = set[str]()
         self.notices: dict[str, None] = {}
 
     def usable(self, stage: StageModel) -> None:

@@ -327,7 +327,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> Counter[str]
     made_results = [of for of in results if of.outcome in MADE or of.label is not None]
     # The judges of a panel look at the same cases, and probes have the labels of their bases.
     made_cases = grouped_by((of for of in made_results if not of.spec.derived), "made_id")
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     digests = set()
     for result, *_ in made_cases.values():
         digests.add(result.case_digest)

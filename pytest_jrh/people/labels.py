@@ -367,7 +367,7 @@ class Joiner:
         """
         joined = JoinedLabels()
         votes_by_key: dict[LabelKey, _Votes] = {}
-        left_out: Counter[str] = Counter()
+        left_out = Counter[str]()
         for written in rows:
             row = replace(written, annotator=written.annotator or settings.annotator or "")
             try:

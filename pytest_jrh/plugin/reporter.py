@@ -66,7 +66,7 @@ class Reporter:
         self._ledgers = LineFiles()
         # By node id.
         self.results: dict[str, CaseResult] = {}
-        self._left_out: set[str] = set()
+        self._left_out = set[str]()
         self._has_decided = False
         self._concluded: Concluded | None = None
         self._decisions: Mapping[str, Decision] = {}

@@ -89,7 +89,7 @@ class SuiteSession:
         )
         self.baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
         self.reviewing = Reviewing(self)
-        self.selected: set[str] = set()
+        self.selected = set[str]()
         self.named_configs: Sequence[Path] = ()
         self._token = session_token(config)
         self.handover = Handover(self._token, self.redactor)
@@ -98,7 +98,7 @@ class SuiteSession:
         self.started = self._said = 0.0
         self._abandoned = False
         # Of cases without a verdict, each once.
-        self.unscored_texts: set[str] = set()
+        self.unscored_texts = set[str]()
         # Undoes what keeps programs from the terminal.
         self.programs = contextlib.ExitStack()
         self.workers_notices: list[str] = []

@@ -412,7 +412,7 @@ def cassettes_in(folder: Path) -> list[Path]:
 
     Raises `InputError` where a shared file cannot be read.
     """
-    cassettes: set[Path] = set()
+    cassettes = set[Path]()
     for path in folder.glob("*/*/*.yaml"):
         if path.name == SHARED:
             cassettes.update(path.with_name(f"{name}.yaml") for name in shared(path))

@@ -103,7 +103,7 @@ class Tape:
     def __post_init__(self) -> None:
         path, recording = self.path, self.recording
         self.file = self.answered_from = cassette_file(path, shared=recording.one_cassette)
-        self.asked: set[str] = set()
+        self.asked = set[str]()
         self._lock_file = lock_file(self.folder, path)
         self._locks = self._lock_file.parent
         # Says which session has recorded the cassette anew, for the others of its cases that ask
@@ -114,10 +114,10 @@ class Tape:
         self.lookups: list[Lookup] = []
         self.sent = SentTexts(recording.redactor.of_code)
         self._anew = self._starts_anew
-        self._made: set[str] = set()
+        self._made = set[str]()
         self._cassette = Cassette.load(path)
         self.was_complete = self._cassette.complete and not self._anew
-        self._renewed: set[str] = set()
+        self._renewed = set[str]()
         self._tries = False
         self._sequence = 0
         self._resources = contextlib.AsyncExitStack()

@@ -493,8 +493,8 @@ def _update_baseline(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Update the baseline where that is asked for; what was done, and what went wrong."""
     baseline = settings.baseline
-    case_ids: set[str] = set()
-    selected: set[str] = set()
+    case_ids = set[str]()
+    selected = set[str]()
     for run in runs:
         # A line of what was left out on purpose would say for ever what nobody asks.
         case_ids |= run.cases.specs.keys() - run.left_out

@@ -235,7 +235,7 @@ class SessionCases:
     def __init__(self, session: Session) -> None:
         self.session = session
         # By tag, the ids of the cases that have it.
-        self.marked: defaultdict[str, set[str]] = defaultdict(set)
+        self.marked = defaultdict[str, set[str]](set)
         for decision in session.decisions.values():
             self.marked["regression"].update(decision.regressions)
             self.marked["by flicker"].update(decision.flickered)

@@ -511,8 +511,8 @@ def worst_verdicts(session: Session) -> Verdicts:
     last those whose label people found wrong; then by how far off the verdict is, how many judges
     are wrong, and how many repeats. Cases of probes are left out.
     """
-    news: set[str] = set()
-    flickered: set[str] = set()
+    news = set[str]()
+    flickered = set[str]()
     for decision in session.decisions.values():
         news.update(decision.regressions, decision.new_wrong)
         flickered.update(decision.flickered)

@@ -207,7 +207,7 @@ def left_out_blocks(session: Session) -> Iterator[Sentence]:
     if not parts:
         return
     # Why cases could not be made, those of one kind counted together.
-    kinds: Counter[str] = Counter()
+    kinds = Counter[str]()
     for result in session.cases:
         if result.outcome == "no_case":
             kind = result.why.kind

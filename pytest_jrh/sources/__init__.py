@@ -492,7 +492,7 @@ class Joined(Source):
         full_labels = _labels(self._files, stems - Counter({*stems}), _common_folder(self._files))
         ids = {}
         for run_id, epochs in shared.items():
-            taken: set[int] = set()
+            taken = set[int]()
             holders = {run_id: sorted(epochs)}
             for number in filter(epochs.__contains__, order):
                 ids[number, run_id] = run_id

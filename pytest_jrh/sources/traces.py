@@ -312,11 +312,11 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
     """
     moments: list[tuple[int, Json]] = []
     # How often each key was said so far.
-    times_said: Counter[str] = Counter()
+    times_said = Counter[str]()
     for call in calls:
         is_asked = bool(call.before) and call.before[-1].message["role"] in ("user", "tool")
         is_asked = is_asked and bool(moments) and moments[-1][1]["role"] == "assistant"
-        seen: Counter[str] = Counter()
+        seen = Counter[str]()
         for number, (message, keys) in enumerate(call.before, start=1):
             seen.update(keys)
             # What is asked last is new, also where it was said before.
@@ -331,7 +331,7 @@ def _joined(calls: Sequence[_Span], tools: Sequence[_Span], *, is_alone: bool) -
     if not media_in(messages) and not any(map(message_text, messages)):
         # Names of tools and roles alone: what was said is not recorded.
         return []
-    called: set[str] = set()
+    called = set[str]()
     answered = set()
     for message in messages:
         called.update(call["id"] for call in message.get("tool_calls", ()))

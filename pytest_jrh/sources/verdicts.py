@@ -76,7 +76,7 @@ def table_scale(
     """
     labels: dict[str, str] = {}
     verdicts: dict[str, str] = {}
-    sizes: Counter[str] = Counter()
+    sizes = Counter[str]()
     for columns in tables:
         for words, names in (
             (labels, (*columns.labels, columns.settled)),
@@ -427,7 +427,7 @@ def cases_of(
         verdicts[name] = values.read(table, name, texts[name], problems, is_verdict=True)
     cases: dict[CaseKey, TableCase] = {}
     # Of each judge, repeat and side by the case.
-    first_verdicts: defaultdict[Any, dict[CaseKey, Verdict | None]] = defaultdict(dict)
+    first_verdicts = defaultdict[Any, dict[CaseKey, Verdict | None]](dict)
     # Most cases have the votes of others, and a mapping for each takes a tenth of all memory.
     alike: dict[tuple[tuple[str, int | None], ...], dict[str, int | None]] = {}
     notes = table.texts("".join(columns_named(table, "note notes comment")[:1]))

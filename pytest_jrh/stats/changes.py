@@ -572,7 +572,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     """
     classes = [of for of in sets if of.is_class]
     n = sum(of.n for of in classes if of.of_class != GIVEN_NO_LEVEL)
-    numbers: Counter[str] = Counter()
+    numbers = Counter[str]()
     for of in classes:
         if of.of_class is not None and of.of_class.noun:
             numbers[of.of_class.noun] += of.n

@@ -144,7 +144,7 @@ def _moves_inside(
     unit: int,
 ) -> list[_Move]:
     """What cases add, each by itself, those that add alike together."""
-    alike: Counter[tuple[tuple[_Weight, ...], tuple[int, ...], int, int]] = Counter()
+    alike = Counter[tuple[tuple[_Weight, ...], tuple[int, ...], int, int]]()
     for of_case, case, number in zip(weights, cases, numbers, strict=True):
         errors = tuple(sorted((*case.before, *case.now)))
         if of_case and errors[0] != errors[-1]:
@@ -170,7 +170,7 @@ def _moves_of_groups(
         sums = sums_of_groups.setdefault(group, Counter())
         for weight in of_case:
             sums[weight.of_set] += weight.factor * rise[weight.place]
-    alike: Counter[tuple[_Weight, ...]] = Counter()
+    alike = Counter[tuple[_Weight, ...]]()
     for group, sums in sums_of_groups.items():
         # With either sign, what has gained as much is alike.
         sign = -1 if min(sums.values(), default=0) < 0 else 1
@@ -197,7 +197,7 @@ def _dealt(
                 ways[number][distance + abs(error), signed + error] += count
     before = len(errors) - now
     all_distance, all_signed = sum(map(abs, errors)), sum(errors)
-    rises: Counter[_Pair] = Counter()
+    rises = Counter[_Pair]()
     for (distance, signed), count in ways[now].items():
         of_distance = unit * distance // now - unit * (all_distance - distance) // before
         of_signed = unit * signed // now - unit * (all_signed - signed) // before

@@ -549,7 +549,7 @@ def with_sets(verdicts: Verdicts, *, decides: bool) -> Verdicts:
     decide, the largest.
     """
     slices = verdicts.slices
-    sizes: Counter[tuple[str, str]] = Counter()
+    sizes = Counter[tuple[str, str]]()
     if decides:
         for code, number in Counter(slices.codes[~verdicts.derived].tolist()).items():
             sizes.update(dict.fromkeys(slices.names[code], number))

@@ -151,7 +151,7 @@ def _probe_table(suite: str, judge: str, probe: str, verdicts: Verdicts) -> Prob
 
 def _probe_row(variant: str, verdicts: Verdicts) -> ProbeRow:
     judged = verdicts.judged
-    towards: Counter[tuple[int, str]] = Counter()
+    towards = Counter[tuple[int, str]]()
     shift, shifted = 0, 0
     kinds = judged.kinds("scale", "label", "score", "base", "outcome")
     numbers = np.bincount(kinds.codes).tolist()

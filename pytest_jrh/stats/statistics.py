@@ -522,7 +522,7 @@ def called(wrong: Verdicts) -> Mapping[str, int]:
     """What wrong verdicts are instead, the most frequent first, where there are several answers
     that are wrong.
     """
-    answers: Counter[str] = Counter()
+    answers = Counter[str]()
     kinds = wrong.kinds("scale", "score")
     for (scale, score), number in zip(kinds.names, np.bincount(kinds.codes), strict=True):
         if not scale.has_two and not scale.is_ordered:

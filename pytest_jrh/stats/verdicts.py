@@ -684,7 +684,7 @@ def missing_from(comparison: Comparison) -> tuple[set[str], list[str]]:
     verdicts, compared = comparison.verdicts, comparison.compared
     unscored = {*verdicts.ids[verdicts.unscored]}
     missing = set()
-    kinds: Counter[str] = Counter()
+    kinds = Counter[str]()
     for case_id, reason in comparison.not_comparable.items():
         if reason not in (NOT_IN_BASELINE, NEVER_REPORTED) and case_id not in unscored:
             missing.add(case_id)

@@ -438,7 +438,7 @@ def accepted_by(base: Baseline, now: Baseline, suite: str) -> str:
     gone = len(before.keys() - lines.keys())
     if not (added or gone or other_cases or is_changed):
         return ""
-    kinds: Counter[str] = Counter()
+    kinds = Counter[str]()
     for case_id in comparison.regressions:
         line = lines[case_id]
         if line.case_class is None or line.spec.derived:

@@ -98,7 +98,7 @@ class Results:
                 "output is a case, named by the id and a number; a label with only the id belongs "
                 "to none of them."
             )
-        counts: Counter[tuple[Hashable, ...]] = Counter()
+        counts = Counter[tuple[Hashable, ...]]()
         for place, score in enumerate(self.scores):
             case, metric = score.case, score.metric
             if case in unclear:
@@ -203,7 +203,7 @@ class Results:
         # Where each metric has a model of its own they are rubrics, and not judges to compare.
         has_several = any(len(names) > 1 for names in judges.values())
         is_known = has_several or len(set().union(*judges.values())) == 1
-        repeats: Counter[tuple[str, ...]] = Counter()
+        repeats = Counter[tuple[str, ...]]()
         for score in scores:
             judge = (is_known and score.scorer) or self.tool
             if labels and len(judges[score.metric]) > 1:
