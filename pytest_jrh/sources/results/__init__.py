@@ -350,9 +350,7 @@ def read_langsmith(entries: Sequence[Entry]) -> Iterator[Found]:
 def _feedback_value(entry: Entry) -> Any:
     """The word of feedback, where it has one, else its score."""
     score = entry.get("score")
-    if is_plain(score):
-        return text_in(entry, "value") or score
-    return text_in(entry, "value") or None
+    return text_in(entry, "value") or (score if is_plain(score) else None)
 
 
 def read_mlflow(entries: Sequence[Entry]) -> Iterator[Found]:
