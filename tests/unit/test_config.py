@@ -1,5 +1,7 @@
-"""Config files: what they take where they say nothing, and the files and models that they name."""
+"""Config files: what they take where they say nothing, the files and models that they name, and
+where cassettes and results are made."""
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,11 +12,12 @@ import yaml
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.load import load_suite, looks_like_suite
-from pytest_jrh.config.suite import Suite
+from pytest_jrh.config.suite import Suite, argument
 from pytest_jrh.core import InputError
 from pytest_jrh.core.calls import StageModel
 from pytest_jrh.core.sections import RateLimitSection
 from tests.support.configs import AGENT, CONFIG, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
+from tests.support.suites import SuiteFiles, write_suite
 
 TESTS = "admin.perturbation_config.tests_to_run"
 EVALUATED, TARGETS = "admin.evaluation_config.tests_to_evaluate", f"{AGENT}.target_rubric_ids"
@@ -326,7 +329,7 @@ def test_a_probe_that_asks_changes_violations(folder: Folder, name: str) -> None
     problem = folder.problem(with_tests("agent_positives", name))
     assert (problem.key, problem.hint is not None) == (f"{TESTS}[1]", True)
     assert "rubric" in problem.message
-    assert "there is none" in problem.message
+    assert "the suite has none" in problem.message
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
     assert (
@@ -343,3 +346,60 @@ def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Fo
     assert set(folder.load(data).stages) == {"editor", "verifier"}
     data["admin"]["perturbation_config"]["tests_to_run"] = ["labels", "position"]
     assert not folder.load(data).stages
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SuiteFiles:
+    for name in ("sub", "tests"):
+        (tmp_path / name).mkdir()
+    return write_suite(tmp_path)
+
+
+def load(files: SuiteFiles, cwd: str, rootdir: str, config: Path | None = None) -> Suite:
+    folders: Any = {"cwd": files.folder / cwd, "rootdir": files.folder / rootdir}
+    return load_suite(config or files.config, **folders)
+
+
+# In the root, in a folder below, and with a config outside of rootdir.
+@pytest.mark.parametrize(("cwd", "rootdir"), [(".", "."), ("sub", "."), (".", "tests")])
+def test_new_places_are_where_inputs_were_found(files: SuiteFiles, cwd: str, rootdir: str) -> None:
+    expected = ["inputs/cassettes/tiny", "outputs/tiny", "inputs/custom_prompts/tiny"]
+    expected += ["outputs/agent_perturbation/tiny", "outputs/agent_positives"]
+    suite = load(files, cwd, rootdir)
+    places = [suite.cassette_dir, suite.results_dir, suite.custom_prompts_dir]
+    places += [test.output_dir for test in suite.tests]
+    assert places == [files.folder / name for name in expected]
+
+
+def test_a_place_that_exists_is_found_as_inputs_are(files: SuiteFiles) -> None:
+    below = files.folder / "sub/inputs/cassettes/tiny"
+    below.mkdir(parents=True)
+    assert load(files, "sub", ".").cassette_dir == below
+    assert load(files, ".", ".").cassette_dir == files.folder / "inputs/cassettes/tiny"
+
+
+@pytest.mark.parametrize(
+    ("config", "results"),
+    [
+        ("inputs/configs/tiny.yml", "outputs/tiny"),
+        ("examples/prompt change/tiny.yml", "outputs/examples/prompt%20change/tiny"),
+        ("suites/tiny.jrh.yml", "outputs/suites/tiny.jrh"),
+    ],
+)
+def test_results_of_one_name_are_kept_apart(files: SuiteFiles, config: str, results: str) -> None:
+    path = files.folder / config
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path != files.config:
+        shutil.copyfile(files.config, path)
+    for cwd in (".", "sub"):
+        suite = load(files, cwd, ".", path)
+        assert suite.results_dir == files.folder / results
+        if config != "inputs/configs/tiny.yml":
+            assert {test.output_dir for test in suite.tests} == {files.folder / results}
+
+
+def test_a_path_that_pytest_would_misread_begins_with_its_folder(tmp_path: Path) -> None:
+    """pytest takes `@file` for a file of arguments, and `-x` for an option."""
+    for path, said in {"@a/x.yml": "./@a/x.yml", "-x.yml": "./-x.yml", "x.yml": "x.yml"}.items():
+        assert argument(tmp_path / path, tmp_path) == said
+    assert argument(tmp_path / "@x.yml", tmp_path / "sub") == "../@x.yml"

@@ -1,11 +1,13 @@
-"""The decision: each reason for FAIL and UNCLEAR, each PASS, and what is said of it. Where cases
+"""The decision: each reason for FAIL and UNCLEAR, each PASS, what is said of it, everywhere. Where cases
 are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no case, `!` has
 failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -15,13 +17,19 @@ from pytest_jrh.core.cases import Outcome
 from pytest_jrh.core.results import CaseResult, JudgeLine
 from pytest_jrh.core.scales import numbered
 from pytest_jrh.core.sections import GateRules
-from pytest_jrh.reports.for_programs import decision_data
+from pytest_jrh.reports.for_programs import JsonReport, JunitReport, decision_data
+from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.reports.page import HtmlReport
+from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.stats.changes import Asked, how_asked
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.verdicts import Baseline, Scope, tolerated, update
 from tests.support.figures import comparison_of
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import DIGESTS, LEVELS, make_result, make_spec, result_with
+from tests.support.page_reader import Page
 
 OTHER = "fedcba9876543210" * 4
 EARLIER = "c" * 64
@@ -579,3 +587,34 @@ def test_unclear_says_what_decides(now: str, before: str, held: dict[str, Any], 
     decision = decided(cases(now, "." * len(now)), cases(before, "." * len(now)), **held)
     assert decision.word == "UNCLEAR"
     assert decision.reasons[0].needs == needs
+
+
+@pytest.mark.parametrize("kind", [{}, {"is_table": True}, {"is_merge": True}])
+@pytest.mark.parametrize("unclear", [None, "pass", "fail"])
+@pytest.mark.parametrize("row", [*FAIL, *UNCLEAR, *PASS], ids=lambda row: row.headline)
+def test_all_places_say_the_same(row: Row, unclear: str | None, kind: Any, tmp_path: Path) -> None:
+    """In a session, a table (`check`), and merged shards."""
+    rules = {**row.rules, "unclear": unclear}
+    decision = decided(row.now, row.before, rules, **row.held)
+    session = Session(tuple(row.now), decisions={"refunds": decision}, folder=tmp_path, **kind)
+    title = f"{decision.word}: {decision.headline}"
+    is_red = not decision.passed
+    assert session.passed is not is_red
+
+    data = json.loads(JsonReport().text(session))["decision"]
+    assert (data["word"], data["headline"]) == (decision.word, decision.headline)
+    assert data["exit_code"] == int(is_red)
+
+    [test] = ElementTree.fromstring(JunitReport().text(session)).iter("testcase")
+    failures = [" ".join(str(one.get("message")).split()) for one in test]
+    assert failures == ([" ".join(title.replace(":", "", 1).split())] if is_red else [])
+
+    display = Display(tmp_path)
+    lines = [line.text.strip() for line in TerminalReport().lines(session, display)]
+    assert " ".join(lines).startswith(title.replace(": ", "  ", 1))
+    markdown = MarkdownReport().text(session).partition("\n")[0].replace("\\", "")
+    assert markdown.endswith(title)
+    HtmlReport().write(tmp_path / "page.html", session)
+    page = Page.of((tmp_path / "page.html").read_text("utf-8"))
+    [page_title] = page.all("title")
+    assert page_title.text.casefold() == title.replace(":", "", 1).casefold()

@@ -1,11 +1,12 @@
-"""The cassettes of a test and rubric in one file: gathered, read, and taken out again."""
+"""The cassettes of a test and rubric in one file: gathered, read, taken out again and pruned; and
+the repeat number of a call."""
 
 import json
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from difflib import ndiff
 from pathlib import Path
 from unittest.mock import Mock
@@ -16,10 +17,20 @@ from vcr import serialize
 from vcr.serializers import yamlserializer
 
 from pytest_jrh.core import InputError
-from pytest_jrh.llm.calls import Answer
+from pytest_jrh.core.calls import StageModel
+from pytest_jrh.judges.judge import judge_response
+from pytest_jrh.llm.calls import Answer, CallRequest
 from pytest_jrh.llm.limits import file_lock
 from pytest_jrh.recording import cassettes
-from pytest_jrh.recording.cassettes import SHARED, Cassette, cassettes_in, gather, prune
+from pytest_jrh.recording.cassettes import (
+    SHARED,
+    Cassette,
+    cassettes_in,
+    gather,
+    prune,
+    unused_cassettes,
+)
+from pytest_jrh.recording.tapes import difference
 
 RUBRIC = "agent_positives/polite"
 # What ends a block of YAML, or looks like an end of ours.
@@ -269,3 +280,46 @@ def test_room_is_kept_for_what_is_taken_out_of_it(tmp_path: Path) -> None:
         pass
     cassette.save()
     assert cassette.path.stat().st_size == size
+
+
+CASSETTES = Path(__file__).parents[2] / "inputs/cassettes/refund_agent"
+
+
+def test_a_further_repeat_is_another_call_which_a_miss_names() -> None:
+    cassette = Cassette.load(next(CASSETTES.glob("*/*/*.judge-default.yaml")), interactions=True)
+    [entry] = cassette.entries.values()
+    [interaction] = entry.exchanges
+    messages = tuple(json.loads(interaction["request"]["body"])["messages"])
+    model = StageModel("judge", entry.asked["model"])
+    request = CallRequest(model, messages, judge_response((0, 1)))
+    again = replace(request, repeat=2)
+    assert again.fingerprint != request.fingerprint
+    assert difference(entry, again) == "repeat:\n-1\n+2"
+    assert difference(entry, request) == ""
+
+
+def cassette(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}", encoding="utf-8")
+    return path
+
+
+def test_pruning_removes_unused_cassettes_leaves_all_else_and_names_what_it_cannot_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = cassette(tmp_path, "agent_positives/r/a.e1.generation.yaml")
+    unused = cassette(tmp_path, "agent_positives/r/b.e1.judge-default.yaml")
+    other = cassette(tmp_path, "agent_positives/r/notes.yaml")
+    assert unused_cassettes(cassettes_in(tmp_path), {used}, frozen=False) == [unused]
+    # What a frozen suite was made with is no rubbish: a run that gave no case is not in the frozen
+    # file, and asking its models again would be paid for again.
+    assert unused_cassettes(cassettes_in(tmp_path), (), frozen=True) == [unused]
+    assert prune(tmp_path, [unused]) == ([unused], [])
+    assert (used.exists(), other.exists(), unused.exists()) == (True, True, False)
+
+    def refuse(path: Path, *, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert prune(tmp_path, [used]) == ([], [f"{used} could not be removed: Permission denied."])

@@ -1,5 +1,6 @@
 import json
 import os
+import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,13 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core import InputError
-from pytest_jrh.core.calls import Spending, Usage
+from pytest_jrh.core import InputError, visible
+from pytest_jrh.core.calls import Spending, StageModel, Usage
 from pytest_jrh.core.cases import Case, CaseSpec, PerturbationOutcome, Skip, Verification, Why
 from pytest_jrh.core.files import LineFile, LineFiles
 from pytest_jrh.core.ids import case_id, generation_id
 from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.results import CaseSpending
+from pytest_jrh.engine.provenance import day_of, header_line, origin_lines
+from pytest_jrh.engine.suite import ReadySuite
+from pytest_jrh.judges.judge import PromptJudge
+from pytest_jrh.llm.calls import parse_prompt
 from pytest_jrh.store.ledger import ledger_line, ledger_path, line_data, read_ledger, result_from
 from pytest_jrh.store.made_cases import (
     Handover,
@@ -32,6 +37,8 @@ from pytest_jrh.store.made_cases import (
     write_jsonl,
 )
 from pytest_jrh.store.records import case_digest, record_line, stored_line, to_record, under
+from tests.support.conversations import judge_settings
+from tests.support.judged_sessions import HOSTILE
 from tests.support.made_cases import (
     DIGESTS,
     LEVELS,
@@ -43,6 +50,7 @@ from tests.support.made_cases import (
     make_spec,
     make_suite,
     result_with,
+    suite_run,
 )
 from tests.support.sessions import ANY_JSON
 
@@ -400,3 +408,51 @@ def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path:
     assert not kept
     assert note.startswith("The results of earlier sessions cannot be used, and were replaced.\n")
     assert "results.jsonl:1: not a case result: " in note
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.invalid", "-c", "commit.gpgsign=false"]
+    return subprocess.check_output(["git", *who, *arguments], cwd=folder, text=True).strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main")
+    folder = tmp_path / "cassettes"
+    folder.mkdir()
+    (folder / "a.yaml").write_text("a", encoding="utf-8")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "Record", "--date=2020-01-02T03:04:05Z")
+    return tmp_path
+
+
+def test_hostile_names_stay_one_line(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    stages = {name: replace(stage, model=HOSTILE) for name, stage in suite.stages.items()}
+    settings = judge_settings(StageModel("judge", HOSTILE, prompt_path=HOSTILE * 20))
+    judge = PromptJudge(settings, parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge"))
+    suite = replace(suite, name=HOSTILE, stages=stages)
+    ready = ReadySuite(suite, None, {}, {HOSTILE: judge}, (), {})
+    run = suite_run(ready.suite, (), (), origin={HOSTILE: HOSTILE * 20})
+    lines = [*origin_lines((run, run), tmp_path)]
+    assert len(lines) == 4
+    for line in (header_line(ready, tmp_path, NO_SECRETS), *lines):
+        assert visible(line) == line
+        assert "\n" not in line
+
+
+def test_the_commit_is_that_of_the_repository(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = git(repository, "rev-parse", "HEAD")
+    assert next(origin_lines((), repository / "cassettes")).endswith(f" UTC, commit {whole[:12]}")
+    assert next(origin_lines((), tmp_path_factory.mktemp("plain"))).endswith(" UTC")
+    monkeypatch.setenv("PATH", "")
+    assert next(origin_lines((), repository)).endswith(" UTC")
+
+
+def test_the_day_of_recordings_is_that_of_their_last_commit(repository: Path) -> None:
+    day = day_of(repository / "cassettes")
+    assert day == git(repository, "log", "-1", "--format=%cs")
+    git(repository, "clone", "-q", "--depth=1", repository.as_uri(), str(repository / "clone"))
+    assert day_of(repository / "clone/cassettes") == ""

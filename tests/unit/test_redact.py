@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pytest_jrh
+from pytest_jrh import core
+from pytest_jrh.core import storable
+from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.redact import REDACTED, Redactor, secrets_of
+from pytest_jrh.core.transcript import neutralize
+from pytest_jrh.llm.calls import Response, parse
+from pytest_jrh.reports import markdown
 from pytest_jrh.review.serving import MAX_BODY
+from tests.support.cpu import cpu_seconds
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
 KEY = "sk-abcdefghijklmnop0123"
@@ -149,3 +156,48 @@ def test_what_security_md_says_of_secrets_and_of_the_size_of_a_request_holds() -
         assert Redactor(secrets_of({f"MY{name}": secret})).text(f"x{secret}x") == f"x{REDACTED}x"
         assert secrets_of({f"MY{name}": secret[1:]}) == ()
     assert f"at most {MAX_BODY // 1024 // 1024} MB" in said
+
+
+SIZE = 100_000
+# Quadratic work takes ten times as long and more on so much text.
+MOST_SECONDS = 4.0
+PUMPS = [" ", "\n", "1", "\u0301", "a ", "{", '"', "\x1b[", "</", "`", "```json\n", "turns 1, "]
+PUMPS += ["violated ", "score: 1 ", "the rubric is not "]
+
+
+class _Answer(Response):
+    score: int
+
+
+def _parsed(answer: str) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        parse(answer, _Answer)
+
+
+WORK: dict[str, Callable[[str], object]] = {
+    "parse": _parsed,
+    "neutralize": lambda words: neutralize(words, {"transcript"}),
+    "storable": storable,
+    "of_code": Redactor(("sk-0123456789abcdef",)).of_code,
+    "differences": lambda words: differences(words, f"b {words[::-1]} b"),
+    "plain": core.plain,
+    "one_line": core.one_line,
+    "wrapped": lambda words: core.wrapped(words, 80),
+    "markdown": lambda words: (markdown.prose(words), markdown.preformatted(words)),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_a_long_text_is_worked_on_in_time(name: str) -> None:
+    for pump in PUMPS:
+        with cpu_seconds(MOST_SECONDS):
+            WORK[name](pump * (SIZE // len(pump)))
+
+
+def test_two_texts_with_many_short_pieces_in_common_are_compared_in_time() -> None:
+    places = range(SIZE // 14)
+    old = [f"w{place} x{place}" for place in places]
+    new = [f"w{place} y{place}" for place in places]
+    with cpu_seconds(2 * MOST_SECONDS):
+        differences(" ".join(old), " ".join(new))
+        differences("\n".join(old), "\n".join(new))

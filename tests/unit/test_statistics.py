@@ -7,17 +7,19 @@ import random
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes.probe import ProbeSettings
+from pytest_jrh.cli.checking import CheckedTable, check_table
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.config.suite import Suite, SuiteTest, expand
 from pytest_jrh.core import dollars
@@ -36,7 +38,7 @@ from pytest_jrh.stats.intervals import Estimate
 from pytest_jrh.stats.limits import holm
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.statistics import Panel, accuracy_of, confusion_matrix, panels, statistics_of
-from pytest_jrh.stats.verdicts import Scope, Verdicts
+from pytest_jrh.stats.verdicts import Baseline, Coded, Scope, Verdicts, distinct
 from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import comparison_of, describe, ends, kappa_of, mean_error_of
 from tests.support.judged_sessions import Answer, always, coin, judged, scored
@@ -483,3 +485,54 @@ def test_without_scikit_learn_other_metrics_have_no_value(monkeypatch: pytest.Mo
     found = metric("precision_score", [0, 1], [0, 0])
     assert found.value is None
     assert (found.reason or "").startswith("precision_score cannot be computed")
+
+
+def values_of(verdicts: Verdicts) -> dict[str, list[Any]]:
+    """The values of each column, and of clusters which rows share one."""
+    values = {}
+    for field in fields(verdicts):
+        column = getattr(verdicts, field.name)
+        if field.name == "cluster":
+            column = distinct(column)[0]
+        values[field.name] = column.values if isinstance(column, Coded) else column.tolist()
+    return values
+
+
+def table(rows: int, seed: int, **settings: Any) -> CheckedTable:
+    """A table with repeats, gaps, reasons and rubrics, held against an earlier judge."""
+    rng = random.Random(seed)
+    scores = "01" if "scale" not in settings else "12345"
+    entries = []
+    for number in range(rows):
+        case = f"case {number // 2}"
+        entry: dict[str, Any] = {"case": case, "repeat": number % 2, "run": f"run {number // 10}"}
+        entry["rubric"] = f"r{len(case) % 3}" if "scale" in settings else "only"
+        entry["label"] = rng.choice([*scores, ""]) if number % 2 == 0 else ""
+        entry |= {name: rng.choice([*scores, ""]) for name in ("verdict", "old")}
+        entry["reasoning"] = rng.choice(["", "The rubric is violated.", "The score is 3."])
+        entries.append(entry)
+    columns = {"label": "label", "repeat": "repeat", "cluster": "run", "baseline": "old"}
+    return check_table(entries, **columns, **settings)
+
+
+@pytest.mark.parametrize("rows", [40, 400, 4_000])
+@pytest.mark.parametrize("settings", [{"one": "violated"}, {"scale": (1, 5)}])
+def test_rows_of_a_table_are_columns_of_their_results(rows: int, settings: dict[str, Any]) -> None:
+    checked = table(rows, rows, **settings)
+    session = checked.session
+    scales = {key: rubric.scale for key, rubric in session.rubrics.items()}
+    ids = [result.case_id for result in checked.results]
+    lines = Baseline({case_id: line for case_id in ids if (line := session.earlier(case_id))})
+    compared = comparison_of(lines, checked.results, Scope.of(ids), scales).verdicts
+    of_rows = values_of(session.verdicts.in_order(session.verdicts.ids))
+    of_results = values_of(compared)
+    del of_rows["row"], of_results["row"]
+    assert of_rows == of_results
+    if rows > 40:
+        assert len({*of_rows["outcome"]}) > 2
+        assert {"", "not in the baseline"} <= {*of_rows["apart"]}
+
+
+def test_groups_stand_in_the_order_in_which_they_appear() -> None:
+    codes, first = distinct(np.array([3, 1, 3, 2, 1]), np.array([0, 0, 0, 1, 1]))
+    assert (codes.tolist(), first.tolist()) == ([0, 1, 0, 2, 3], [0, 1, 3, 4])
