@@ -1,6 +1,6 @@
-"""The decision: each reason for FAIL and UNCLEAR, each PASS, what is said of it, everywhere. Where cases
-are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no case, `!` has
-failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats."""
+"""The decision: each reason for FAIL and UNCLEAR, each PASS, and what is said of it, in all places
+alike. Where cases are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no
+case, `!` has failed, `u` has lost its label, and a digit counts the wrong verdicts of repeats."""
 
 import json
 from collections.abc import Iterable, Sequence
