@@ -443,7 +443,7 @@ _KEYS = {"request": "messages", "response": "answer", "context": "context", "cas
 _PARTS = f"{' '.join(PART_NAMES.values())} {ROLES['case']} {IMAGES} epoch {CHOSEN} rejected"
 _IN_BRACES = r"(?<![{$])\{([A-Za-z_]\w*)\}(?!\})"
 _STYLES = (
-    r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}",
+    r"\{\{\s*([^\W\d][\w. ]*?)\s*\}\}",
     _IN_BRACES,
     r"(?<!\[)\[([^\W\d]\w*)\]",
     r"\$([^\W\d]\w*)",
@@ -452,6 +452,10 @@ _STYLES = (
 _CERTAIN = r"(?:<<\s*|\$\{|%\()([^\W\d][\w ]*?)(?:\s*>>|\}|\)s)"
 _QUOTES = "`'\"*„“”«»"
 _ON_OFFER = rf"(?:[{_QUOTES}]+\w[\w -]*[{_QUOTES}]+|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я_-]+)"
+_REASON_FOLLOWS = (
+    r"(?i)\b(?:then|after(?:wards| that| it)|next|followed by|danach|dann|ensuite|puis)\b"
+    r"[^.\n]{0,30}\b(?:expl|reason|why|justif|because|sentence|begründ|erklär|satz|pourquoi|phrase|raison)"
+)
 _IF = r"\s+(?:if|when|wenn|falls|si|se)\b"
 _THEN = (
     r"(?:\s*[,;/|]|,?\s+(?:or|oder|ou|o|lub|или)\b(?: \w+){0,2}?"
@@ -663,13 +667,16 @@ def _verdict_values(text: str, options: Namespace, values: Json, problems: list[
         scores, strangers = {str(score): score for score in scale.scores}, []
         form = '"WORD": (\\d+)'
     ends = "|".join(map(re.escape, scores))
-    # A field of JSON or element of XML, where the prompt has one, or the last line, alone or behind
-    # a name and a colon.
+    # A field of JSON or element of XML, where the prompt has one; the first words, if reasons are
+    # to follow; or the last line, alone or behind a name and a colon.
     pattern = pattern or rf'(?i)[<"]\w+(?:>|" *:)\W*({ends})(?=\s*["<,}}])'
     if not (options.verdict or re.search(pattern, text)):
         # Prompts that write OK: have a reason behind it.
         reason = ":.*|" if re.search(rf"(?i)({ends})\W?:", text) else ""
-        pattern = rf'(?im)^[^\w\n]*(?:\w[\w ]*["*]*[:=>{{]\W*)?({ends})(?:{reason}\W*</\w+>)?\W*\Z'
+        head = rf'[^\w\n]*(?:\w[\w ]*["*]*[:=>{{]\W*)?({ends})'
+        pattern = rf"(?im)^{head}(?:{reason}\W*</\w+>)?\W*\Z"
+        if offered and re.search(_REASON_FOLLOWS, text.rpartition(offered[-1])[2]):
+            pattern = rf"(?i)\A{head}(?=\W*?(?:[-.:,;!\u2013\u2014\n]|\Z))"
         if "json" in words:
             message = "nothing says where in an answer the verdict is"
             answer = f"--verdict '{form}'"

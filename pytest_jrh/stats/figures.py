@@ -342,7 +342,7 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     if not is_worthless:
         return ""
     interval = range_text(kappa, "number")
-    return f"Worth little: {name} is {decimal(kappa.value)}, and chance gives 0 ({interval})."
+    return f"Worth little: {name} is {decimal(kappa.value)} ({interval}); guessing gives 0."
 
 
 def one_class(statistics: Statistics) -> str:

@@ -206,7 +206,7 @@ def labelled_by(case: Case) -> LabelSource | None:
 
 LONGEST_REASONING = 2_000
 LONGEST_PROMPT = 60_000
-_RESTORE = "restore it from git; or remove it, and run with --jrh-update-baseline"
+_RESTORE = "if this file is the baseline, restore it from git; else name the baseline's file"
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
 _BOTH = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
 _NOT_ASCII = "[^ -~]"

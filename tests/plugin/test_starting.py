@@ -470,7 +470,7 @@ def test_what_is_not_known_of_a_table_or_a_prompt_is_asked_for(
 
 
 FOREIGN = {
-    "ours": ("{{ question }} {{ policy }} {{ bot_answer }}", "{{ %s }}"),
+    "ours": ("{{ user question }} {{policy}} {{ bot_answer }}", "{{ %s }}"),
     "single": ("{question} {policy} {answer}", "{%s}"),
     "mixed": ("{question} <<policy>> ${bot_answer}", "{%s}"),
     "angles": ("<<user question>> <<POLICY>> <<ANSWER>>", "{{ %s }}"),
@@ -533,6 +533,8 @@ OFFERS = {
     "1. OK if it is\n   supported\n2. POOR if not": "Verdict: OK",
     "Answer with OK if the FAQ\nsays so or POOR if it does not.": "So.\nOK.",
     "If it is right, answer OK. If it is not, answer POOR.": "`OK`",
+    "Answer OK if it keeps to it, else POOR. Then explain why.": "OK.\nIt is not POOR.",
+    "OK or POOR, after explaining it in a sentence": "POOR?\nOK",
     "One word:\n\nOK\nPOOR": "<verdict>\nOK\n</verdict>",
     "End with OK or POOR.\n\nQUESTION: {{ input }}\nANSWER:": "So.\n\\boxed{OK}",
     'JSON: reasoning, {"score": "OK"} or {"score": "POOR"}': '{"why": "Poor.", "score": "ok"}',
@@ -616,7 +618,7 @@ def test_the_server_that_is_asked_here_is_asked_in_ci(
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     said = init(*write_table(project, "binary"))
     assert "hunter2" not in said
-    assert ("(api_base)" in said) == is_written
+    assert ("(api_base; no other machine reaches it)" in said) == is_written
     assert ("set it in the workflow" in said) == ("hunter2" in url)
     assert read_yaml(project / CONFIG)["judge"].get("api_base", "") == url * is_written
     init(*write_table(project, "binary"), "--judge=model:anthropic/m", "--force")

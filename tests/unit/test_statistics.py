@@ -273,7 +273,7 @@ def warnings_of(results: list[CaseResult]) -> list[str]:
     ("answer", "said"),
     [
         (always(1), "tone: constant verdict: 1 (violated) for all 48 cases."),
-        (lambda spec, label: 1 - label, "tone: worth little: kappa is -1.00, and chance gives 0 ("),
+        (lambda spec, label: 1 - label, "tone: worth little: kappa is -1.00 ("),
         (coin(3), "tone: worth little: kappa "),
     ],
 )
@@ -291,7 +291,7 @@ def test_a_judge_that_is_worth_nothing_on_all_is_named_once() -> None:
     assert warnings_of(judged(always(1), rubrics=THREE)) == constant
     assert warnings_of(scored(always(1))) == ["Constant verdict: 1 for all 30 cases."]
     (turned,) = warnings_of(scored(lambda spec, label: (label + 1) % 3))
-    assert turned.startswith("Worth little: weighted kappa is -0.50, and chance gives 0 (-0.")
+    assert turned.startswith("Worth little: weighted kappa is -0.50 (-0.")
 
 
 def sound_sessions(share: float, rubrics: int, runs: int, of: int) -> Iterator[list[CaseResult]]:
