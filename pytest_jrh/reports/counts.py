@@ -73,7 +73,8 @@ class Share(NamedTuple):
         if self.before is None:
             return Cell(NONE)
         were_wrong, compared = self.before
-        return Cell(f"{were_wrong:,}" if compared == self.wrong.n else out_of(were_wrong, compared))
+        of_some = "" if compared == self.wrong.n else f" of {compared:,}"
+        return Cell(f"{were_wrong:,}{of_some}")
 
 
 @frozen
