@@ -254,7 +254,6 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
     label.add_argument(
         "--out",
         type=Path,
-        default="labels.csv",
         metavar="CSV",
         help="the file for the labels (default: labels.csv)",
     )

@@ -14,7 +14,15 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_jrh.cases.tests import LABELS
 from pytest_jrh.core import Fields, InputError, Json, listed, nearest_hint, same_lines, shown
-from pytest_jrh.core.cases import CaseSpec, LabelSource, Message, Outcome, Rubric, Why
+from pytest_jrh.core.cases import (
+    CaseSpec,
+    LabelSource,
+    Message,
+    Outcome,
+    Rubric,
+    Why,
+    label_of,
+)
 from pytest_jrh.core.documents import as_word
 from pytest_jrh.core.ids import case_id, id_ends, node_part
 from pytest_jrh.core.redact import Redactor, secrets_of
@@ -269,12 +277,12 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
         before = cases_of(earlier, earlier_columns, values)
         refuse_strangers(checked, before, "case")
     elif baseline and baseline not in (columns.baseline, *checked.judges):
-        names = [*table.names, *checked.judges, *map(str, Path(baseline).parent.glob("*"))]
+        names = {*table.names, *checked.judges, *map(str, Path(baseline).parent.glob("*"))}
         raise InputError(
             f"{shown(baseline)} is neither a column nor a file",
             table.file,
             key="--baseline",
-            hint=nearest_hint(baseline, names),
+            hint=nearest_hint(baseline, sorted(names - {table.file})),
         )
     values.refuse_unclear(table)
     results = TableResults(checked, before or checked, baseline, how)
@@ -313,7 +321,11 @@ def _session(results: TableResults) -> Session:
         decisions=decisions,
         nodes=results.nodes,
         rubrics=rubrics,
-        grounds={results.name: Grounds(column=table.columns.guessed_label, votes=_votes(results))},
+        grounds={
+            results.name: Grounds(
+                column=table.columns.guessed_label, votes=_votes(results), file=str(how.labels)
+            )
+        },
         earlier=results.earlier,
         error=how.error,
         is_table=True,
@@ -541,6 +553,8 @@ class TableResults(Sequence[CaseResult]):
             said = f"{person}: {Votes((), scale).word(vote)}. {note}"
             # Of a person without a name the note alone.
             votes.append(said.rstrip() if person else note)
+        if votes and label != label_of([*case.votes.values()], is_ordered=scale.is_ordered):
+            votes.append(f"settled: {Votes((), scale).word(label)}")
         return replace(
             CaseResult.of(spec),
             answers=scale.line,

@@ -50,8 +50,10 @@ _PROGRAM = "python -m pytest_jrh"
 
 def label_file(options: Namespace) -> int:
     """Serve the page until all who label have finished, or somebody stops the command."""
-    path, out = options.file, options.disagreements or options.out
+    path = options.file
+    out = options.disagreements or options.out or Path("labels.csv")
     _refuse_options(options, out)
+    options.out = out
     table = table_in(path, with_text=bool(options.text))
     texts: Iterable[TextToLabel]
     verdicts: Sequence[str] = ()
@@ -171,7 +173,7 @@ def _next_commands(
     options: Namespace, table: Table | None, verdicts: Sequence[str], asked: Sequence[Case]
 ) -> str:
     """What the labels are for: figures of the verdicts that a table has, and else a suite."""
-    files = [str(options.file), "--labels", str(options.disagreements or options.out)]
+    files = [str(options.file), "--labels", str(options.out)]
     if table is not None and options.case:
         files += ["--case", options.case]
     check, suite, by = ["check", *files], ["init", "NAME", "--log", *files], options.by
@@ -198,6 +200,9 @@ def _refuse_options(options: Namespace, out: Path) -> None:
         raise InputError(f"got {options.sample}; must be 1 or more", key="--sample")
     if not 0 <= options.overlap <= 1:
         raise InputError(f"got {options.overlap}; must be from 0 to 1", key="--overlap")
+    if options.disagreements and options.out:
+        message = "cannot be used with --disagreements, whose file takes the labels"
+        raise InputError(message, key="--out")
     if out.suffix.lower() != ".csv":
         key = "--disagreements" if options.disagreements else "--out"
         raise InputError(f"got {out}; must end in .csv", key=key)

@@ -223,7 +223,8 @@ class Grounds:
     the labels that people gave to made cases. `rejected` stand for the cases that the verifier
     rejected in earlier sessions, where people labelled any. `drawn` are the labels of runs that are
     said to be a random sample. `column` is that of labels which nobody is known to have given,
-    `annotators` what the config calls those who gave the others.
+    `annotators` what the config calls those who gave the others, and `file` that of a table's
+    labels, where they are not its own.
     """
 
     verifier: str = ""
@@ -234,6 +235,7 @@ class Grounds:
     drawn: frozenset[LabelKey] = frozenset()
     column: str = ""
     annotators: Sequence[str] = ()
+    file: str = ""
 
     @cached_property
     def blind_labels(self) -> Mapping[str, Mapping[str, PersonLabel]]:

@@ -444,13 +444,14 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         if session.decision and session.decision.comparison:
             newly_wrong = {*worst.ids} & {*session.decision.regressions}
             text += f" ({len(newly_wrong):,} newly wrong)"
-        votes = session.grounds_of(session.suites[0]).votes
-        names = votes.person.names
+        grounds = session.grounds_of(session.suites[0])
+        names = grounds.votes.person.names
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
         text += f"; if a label{whose} is wrong, correct it in that row"
-        if votes.disputed:
-            text += "; settle disputes in a column of their own (--settled COL) or, if they are in "
-            text += "a label file, with label TABLE --disagreements FILE"
+        if grounds.votes.disputed and grounds.file:
+            text += f"; settle disputes: label TABLE --disagreements {one_line(grounds.file)}"
+        elif grounds.votes.disputed:
+            text += "; settle disputes in a column of their own: --settled COL"
         return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.

@@ -130,13 +130,13 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
     new, not_comparable = [], []
     if decision.comparison is not None:
         disagreements = "disagreements not in the baseline"
-        named_above = {*decision.never_reported, *decision.unscored, *decision.new_wrong}
+        named_above = {*decision.never_reported, *decision.unscored}
         for case_id, reason in decision.comparison.not_comparable.items():
             if case_id in named_above:
                 continue
             if reason == NOT_IN_BASELINE:
                 new.append(case_id)
-            else:
+            elif case_id not in decision.new_wrong:
                 not_comparable.append(case_id)
                 remarks[case_id] = reason
     # Where nothing decides, or an update accepts them, wrong verdicts are no news.

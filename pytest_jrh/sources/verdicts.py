@@ -222,9 +222,9 @@ class Values:
             return None if is_verdict or word in _NO_VALUES else Verdict(None)
         bare = number = None
         if word not in self.mapping and self.scale.is_verdict:
-            bare = BARE.get(word)
+            # German and French Excel write 1,0.
+            bare = BARE.get(re.sub(",0{1,2}$", "", word))
             if self.threshold is not None and is_verdict and re.fullmatch(_SHARE, text):
-                # German Excel writes 0,71.
                 number = float(text.replace(",", "."))
                 bare = int(number >= self.threshold)
         if bare is None:

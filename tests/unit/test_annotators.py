@@ -232,6 +232,8 @@ def test_a_disputed_case_counts_by_its_votes_and_a_settled_one_by_its_label() ->
     assert by_votes["false alarms"].value == 0
     settled = wide(settled="final")
     assert labels_of(settled) == [1, 0, 0, None]
+    last = [result.extra.votes[-1].partition(": ")[0] for result in settled.results]
+    assert last == ["cy", "settled", "bo", "cy"]
     [people] = settled.session.people.values()
     assert (people.votes.disputed, people.judges[""].by_votes) == ([], {})
 

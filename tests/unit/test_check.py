@@ -205,7 +205,7 @@ def test_each_case_without_a_label_is_counted_once(
 
 def test_what_settles_disputes_is_said(run: Run) -> None:
     table = written("case,ann,bo,verdict\na,1,1,0\nb,0,1,0\n")
-    settles = "settle disputes in a column of their own (--settled COL) or, if they are in a label"
+    settles = "settle disputes in a column of their own: --settled COL"
     people = ("--label=ann", "--label=bo")
     assert settles in " ".join(run(table, *people)[1].split())
     assert settles not in " ".join(run(table, "--label=ann")[1].split())
@@ -348,6 +348,7 @@ def test_the_name_of_a_column_says_what_1_means_unless_an_option_does(
         ("label,verdict\na,yes,1\nb,no,0\n", "label, verdict: the values are 0, 1, no, yes,"),
         ("label,verdict\na,pass,True\nb,fail,\n", "verdict: the values are True,"),
         ("label,verdict\na,1.0,violated\nb,,pass\n", "label: the values are 1.0,"),
+        ('label,verdict\na,pass,"1,0"\nb,fail,"0,00"\n', "verdict: the values are 0,00, 1,0,"),
         # A name is not told the opposite of what it says.
         ("human,judge_passed\na,1,1\nb,0,0\n", "--one=human=violated or --one=human=passed"),
     ],
@@ -635,7 +636,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if you"),
     (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
     (HEAD + "a,1,1\n", "--baseline=verdit", "nor a file\n    verdict is the nearest"),
-    (HEAD + "a,1,1\n", "--baseline=tabel.csv", "nor a file\n    table.csv is the nearest"),
+    (HEAD + "a,1,1\n", "--baseline=tabel.csv", "nor a file\n    tables.csv is the nearest"),
     (NAMES + "a,x,1,1\n", "--judge=annotator --baseline=y/x", "nor a file\n"),
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
@@ -697,6 +698,7 @@ def _limit_of_the_csv_module() -> Iterator[None]:
     ("content", "options", "message"), BROKEN, ids=[message for _, _, message in BROKEN]
 )
 def test_broken_tables_are_said(run: Run, content: str | bytes, options: str, message: str) -> None:
+    Path("tables.csv").touch()
     Path("table.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     code, text = run("table.csv", *options.split())
     assert (code, message in text) == (4, True), text

@@ -177,6 +177,7 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
+        (BARE, ("--disagreements=l.csv", "--out=o.csv"), "--out: cannot be used with --disagre"),
         (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that a file of labels"),
         (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that a file of labels"),
     ],

@@ -219,7 +219,11 @@ def test_any_file_is_labels_or_a_problem(
 @pytest.mark.parametrize(
     ("values", "labels", "said"),
     [
-        (["C", math.nan, "I"], {"a": 0, "many": 1}, "any: 1 of 3 runs without a label: not judged."),
+        (
+            ["C", math.nan, "I"],
+            {"a": 0, "many": 1},
+            "any: 1 of 3 runs without a label: not judged.",
+        ),
         ([1.0, math.nan, math.nan], {}, "map each to violated, satisfied or null (no"),
         ([{"kind": "C", "short": "I"}], {}, "by a pointer: /m/kind, /m/short"),
         ([["C", "I"]], {}, "by a pointer: /m/0, /m/1"),
