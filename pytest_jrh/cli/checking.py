@@ -569,7 +569,11 @@ class TableResults(Sequence[CaseResult]):
             # Those beside a column of earlier verdicts are of now.
             reasons=tuple("" if is_baseline else reasons[row] for row, _ in given),
             why=why,
-            extra=Extra(probabilities=case.probabilities(judge), votes=tuple(votes)),
+            extra=Extra(
+                slices=self._slices[case.row],
+                probabilities=case.probabilities(judge),
+                votes=tuple(votes),
+            ),
         )
 
     def _columns(self) -> Iterator[Json]:

@@ -152,8 +152,8 @@ def slice_tables(session: Session, suite: str) -> Iterator[Table]:
         for key, of_key in session.slices[suite, section.judge].items():
             rows = []
             for statistics in of_key.rubrics:
-                counts = _counts(session, section, statistics, statistics.name, _MOST_CLASSES)
-                rows.append(replace(counts, about=(suite, section.judge, "")))
+                name = statistics.name
+                rows.append(_counts(session, section, statistics, name, _MOST_CLASSES))
             if section.total.counts.disagree:
                 first = f"{key} [{section.judge}]" if len(judged) > 1 else key
                 if len(rows) > _MOST_SLICES:

@@ -303,6 +303,7 @@ class SessionCases:
             "epoch": first.epoch,
             "test": first.test,
             "variant": first.spec.variant,
+            "slices": [value for _, value in first.extra.slices],
             "title": title,
             "kind": kind,
             "tags": list(self._tags(results)),

@@ -152,7 +152,7 @@ async function load() {
   showHow();
   if (!view.row && rows.length) await open(readAddress().row ?? nextOpen(null) ?? source.rows[0]);
 }
-const asRow = (row) => ({ ...row, kind: "", run: "", suite: "", test: "", tags: [], judges: [] });
+const asRow = (row) => ({ ...row, kind: "", run: "", suite: "", test: "", tags: [], slices: [], judges: [] });
 
 // ---- One case
 

@@ -29,10 +29,11 @@ const PICKS = {
   rubric: (row) => [session.rubrics[row.rubric].id],
   judge: (row) => row.judges.map((judge) => judge.name),
   probe: (row) => (row.variant ? [row.test] : []),
+  slice: (row) => row.slices,
 };
 
 // What is shown; `row` is the open case.
-const NOTHING_PICKED = { suite: "", rubric: "", judge: "", probe: "" };
+const NOTHING_PICKED = { suite: "", rubric: "", judge: "", probe: "", slice: "" };
 const view = { show: "all", query: "", picked: NOTHING_PICKED, row: null };
 let shown = [];
 
@@ -97,7 +98,7 @@ function link(row) {
 
 // ---- Which rows match
 
-const wordsOfRow = (row) => [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.tags, ...row.judges.map((judge) => judge.name)].join("\n").toLowerCase();
+const wordsOfRow = (row) => [row.title, row.run, rubricOf(row).id, row.suite, row.test, row.variant, row.kind, ...row.slices, ...row.tags, ...row.judges.map((judge) => judge.name)].join("\n").toLowerCase();
 const ofRows = new WeakMap();
 function wordsOf(row) {
   if (!ofRows.has(row)) ofRows.set(row, wordsOfRow(row));

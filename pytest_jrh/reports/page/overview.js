@@ -88,7 +88,8 @@ function drawBar(cell, name) {
 // The name of a row, which picks its cases where the list can be filtered by them.
 function drawName(row) {
   const [suite, judge, rubric] = row.about;
-  const picked = Object.entries({ suite, judge, rubric }).filter(([name, value]) => value && hasSeveral(name));
+  const named = { suite, judge, [choices.rubric.includes(rubric) ? "rubric" : "slice"]: rubric };
+  const picked = Object.entries(named).filter(([name, value]) => hasSeveral(name) && choices[name].includes(value));
   if (!picked.length || row.level === "total") return breakable(row.name);
   return button("pick", breakable(row.name), () => pickRows(Object.fromEntries(picked)));
 }
