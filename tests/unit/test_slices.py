@@ -13,6 +13,7 @@ from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.blocks import Section, Table
 from pytest_jrh.reports.for_programs import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.reports.page import SessionCases
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.summary import compose
 from pytest_jrh.stats.changes import SetChange
@@ -67,6 +68,9 @@ def test_a_bad_category_is_the_first_row_of_every_report() -> None:
     [of_judge] = data["suites"]["rows"]["judges"].values()
     assert [row["value"] for row in of_judge["slices"]["category"]] == names(of_category)
     assert of_judge["slices"]["category"][0]["disagree"] == 16
+    # On the page a row picks its cases.
+    made_id, row = SessionCases(table.session).ids[0], of_category.rows[0]
+    assert [row.about[2]] == SessionCases(table.session).row(made_id)["slices"] == ["c3"]
 
 
 def test_a_scale_has_its_error_by_value() -> None:
