@@ -1,4 +1,4 @@
-"""Rubric files, and the scales of their answers."""
+"""Rubric files, the scales of their answers, and the published schemas beside the loader."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""How long an answer asks to wait, in the forms that providers write; and when a call may be sent."""
+"""How long an answer asks to wait, in the forms of providers; and when a call may be sent."""
 
 import email.utils
 import json
