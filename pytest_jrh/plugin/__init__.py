@@ -20,6 +20,7 @@ from pytest_jrh.plugin.options import (
     add_options,
     may_be_case,
     read_options,
+    refuse_mistyped,
     refuse_options,
     session_token,
 )
@@ -43,6 +44,11 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
     add_options(parser)
+
+
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    """Refuse a mistyped option with the nearest one, which pytest does not name."""
+    refuse_mistyped(args)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -47,6 +48,18 @@ def add_options(parser: pytest.Parser) -> None:
                 action="store_const",
                 const=value,
             )
+
+
+def refuse_mistyped(arguments: Iterable[str]) -> None:
+    """Raise `pytest.UsageError` for what is nearly an option; a project may have others alike."""
+    flags = [option.flag for option in OPTIONS]
+    for argument in arguments:
+        flag = argument.partition("=")[0]
+        if flag.startswith("--jrh") and flag not in flags:
+            from pytest_jrh.core import nearest_hint
+
+            if hint := nearest_hint(flag, flags, cutoff=0.8):
+                raise pytest.UsageError(f"unrecognized argument {flag}; {hint}")
 
 
 def read_options(config: pytest.Config) -> Options:

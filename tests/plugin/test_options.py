@@ -57,6 +57,14 @@ def test_what_overwrites_files_is_typed(pytester: pytest.Pytester, line: str, sa
         read_options(pytester.parseconfig())
 
 
+def test_a_mistyped_option_is_refused_with_the_nearest(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--jrh-own-thing')")
+    assert pytester.parseconfig("--jrh-own-thing=1").getoption("--jrh-own-thing") == "1"
+    for typed, meant in (("--jrh-confg=a", "config"), ("--jrh_baseline", "baseline")):
+        with pytest.raises(pytest.UsageError, match=f"; --jrh-{meant} is the nearest"):
+            pytester.parseconfig(typed)
+
+
 def test_a_session_off_a_terminal_is_decided(pytester: pytest.Pytester, suite: SuiteFiles) -> None:
     done = pytester.runpytest_inprocess(suite.option, "-p", "no:terminal", "-p", "no:cacheprovider")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
