@@ -488,6 +488,12 @@ _DECIDED_BY: Mapping[Kind, str] = {
     "grown": "read the new cases; if they are right, accept them with --jrh-update-baseline",
 }
 """By the kind of a reason what decides what is UNCLEAR."""
+_MORE_LABELS = "use more cases with a label, or more verdicts on each"
+_DECIDED_IN_TABLE: Mapping[Kind, str] = {
+    "limit": _MORE_LABELS,
+    "proof": _MORE_LABELS,
+    "left": "if these cases may be missing, pass --unclear=pass",
+}
 
 
 def _what_decides(session: Session) -> str:
@@ -501,8 +507,7 @@ def _what_decides(session: Session) -> str:
     if kind == "left" and decision.comparison is None:
         return "name a config without the skipped cases"
     if session.is_table:
-        is_few = kind in ("limit", "proof")
-        return "use more cases with a label, or more verdicts on each" if is_few else ""
+        return _DECIDED_IN_TABLE.get(kind, "")
     return _DECIDED_BY.get(kind, "")
 
 

@@ -418,7 +418,7 @@ def _left(session: _Session) -> Iterator[Reason]:
     if skipped:
         parts.append(f"{len(skipped):,} skipped")
     if held.common:
-        parts.append("only the cases that both have")
+        parts.append("by --common only those that both have")
     if parts:
         cases = sorted(missing | skipped)
         total = compared + len(cases)

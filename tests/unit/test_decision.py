@@ -300,7 +300,7 @@ UNCLEAR = [
         cases("2" + "1" * 23, "0" * 24),
         rules={"min_recall": 1},
     ),
-    Row("44 of 48 cases compared: 4 left the suite, only the cases", GOOD[4:], GOOD, {}, COMMON),
+    Row("44 of 48 cases compared: 4 left the suite, by --common on", GOOD[4:], GOOD, {}, COMMON),
     Row(
         "the judge says the opposite of the labels: 1 may mean the opposite; turn it",
         cases("x" * 12, "x" * 12),
