@@ -79,9 +79,9 @@ the table itself."""
 _LONGEST_TITLE = 160
 _MARK = r"(?m)[*_`|~#>\[]|^\s*(-|\+|\d+[.)])\s"
 _MOST_MARKED = 100_000
-# Formulas, products, names such as `__init__`, and each backslash with the sign behind it, of which
-# Markdown would take signs away. The last alternative begins the name that stands for one of these
-# while a text is parsed.
+# Formulas, products, names such as `__init__`, signs before numbers, and each backslash with the
+# sign behind it, of which Markdown would take signs away. The last alternative begins the name that
+# stands for one of these while a text is parsed.
 _AS_WRITTEN = r"""(?x)
     \$\$[^$`]+\$\$
     |\$(?=\S)[^$\n`]+(?<=\S)\$(?!\d)
@@ -90,6 +90,7 @@ _AS_WRITTEN = r"""(?x)
     |\\(?:[!-/:-@\[-`{-~]|(?=\n))
     |(?<=[A-Za-z0-9])\*+(?=[A-Za-z0-9])
     |(?<!\w)__\w+__(?!\w)
+    |(?m:^\ *[>+](?=\ ?\d))
     |JRH
     """
 

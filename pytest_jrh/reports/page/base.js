@@ -48,7 +48,7 @@ let toastTimer;
 function toast(...content) {
   clearTimeout(toastTimer);
   $("toast").replaceChildren(...content);
-  toastTimer = setTimeout(() => $("toast").replaceChildren(), 6000);
+  toastTimer = setTimeout(() => $("toast").replaceChildren(), 4000);
 }
 
 function dialog(id, title, ...children) {

@@ -19,7 +19,7 @@ let latest = -1;
 const seenPrompts = new Set();
 
 const isOpen = (row) => !row.value;
-FILTERS.splice(0, FILTERS.length, filterOf("all"), ["open", "to label", isOpen]);
+FILTERS.splice(0, FILTERS.length, filterOf("all"), ["open", isBlind ? "to label" : "to settle", isOpen]);
 for (const name of Object.keys(PICKS)) PICKS[name] = () => [];
 // The header stays in sight.
 look.top = () => 0;
@@ -64,7 +64,7 @@ function saved() {
 }
 
 function showEnd() {
-  if (others.length) banner(`You are done. ${saved()} The ${file ? "command ends" : "session continues"} when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too.`);
+  if (others.length) banner(`You are done. ${saved()} The ${file ? "command ends" : "session continues"} when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too. `, button("endAll", "End it for everybody", () => finish("all")));
 }
 
 // All have finished, and the server may be gone: nothing is asked of it any more, and nothing is left to press.
@@ -173,15 +173,14 @@ look.opened = (row) => {
   const isAnother = lastQuestion && lastQuestion !== body.question;
   lastQuestion = body.question;
   $("title").replaceChildren(isAnother ? make("span", { class: "tag warn" }, "another question now") : "", long(body.question, undefined, LONGEST));
-  const isLengthy = body.question.length > LENGTHY;
-  $("title").classList.toggle("lengthy", isLengthy);
+  const isLengthy = $("title").classList.toggle("lengthy", body.question.length > LENGTHY);
   $("title").tabIndex = isLengthy ? 0 : -1;
   const prompts = body.turns.filter((turn) => turn.role === "system").map((turn) => JSON.stringify(turn.parts));
   if (prompts.some((prompt) => !seenPrompts.has(prompt))) openFolds();
   for (const prompt of prompts) seenPrompts.add(prompt);
   const answers = offered().map(([label, key, word]) => {
     const value = String(label ?? "none");
-    const given = button("answer", [make("span", { dir: "auto" }, word)], inTurn(() => answer(label, word)), key);
+    const given = button("answer", [make("span", { dir: "auto" }, word)], unhurried(() => answer(label, word)), key);
     given.setAttribute("aria-pressed", String(value === row.value));
     given.value = value;
     return given;
@@ -221,19 +220,23 @@ async function answer(label, word) {
   const row = view.row;
   if (document.querySelector("dialog[open]")) return;
   if (!offered().some(([other, , same]) => other === label && same === word)) return toast(`“${word}” is not an answer to this case.`);
-  const after = await tell(row, { label, note: noteNow() }), isInBar = document.activeElement.closest("#answers");
+  const after = await tell(row, { label, note: noteNow() });
   if (!after) return;
   say(row, `Saved: ${inWords(after.value, after.word)}`);
   // Not where somebody has gone on meanwhile.
   if (view.row?.key !== row.key) return;
   const next = nextOpen(row);
-  await open(next ?? rowsByKey.get(row.key));
-  // A key that is held down presses nothing there.
-  if (isInBar) $("asks").focus({ preventScroll: true });
+  await reopen(next ?? rowsByKey.get(row.key));
   if (next || wasAsked) return;
   wasAsked = true;
   toast();
   wantEnd(true);
+}
+// Whoever goes by Tab stays above the answers, where a key that is held down presses nothing.
+async function reopen(row) {
+  const isInBar = document.activeElement.closest("#answers");
+  await open(row);
+  if (isInBar) $("asks").focus({ preventScroll: true });
 }
 // Whether all had a label once, and the end was offered.
 let wasAsked = false;
@@ -246,8 +249,8 @@ async function undo() {
   const row = view.row;
   if (isOpen(row)) return;
   if (!(await tell(row, { label: null, note: noteNow(), withdrawn: true }))) return;
-  await open(rowsByKey.get(row.key));
-  toast("Taken back.");
+  await reopen(rowsByKey.get(row.key));
+  toast(`Taken back: the label of case ${row.number}.`);
 }
 
 // `isLast` where the last case has just got its label.
@@ -273,7 +276,7 @@ finish = async (choice) => {
 const again = make("button", { value: "", click: inTurn(undo) }, "Undo");
 ending.querySelector("form").prepend(again);
 $("actions").prepend(make("button", { type: "button", id: "who", title: "Label under another name", click: () => showEntrance(me?.name ?? "") }));
-$("bar").append(button("first", "First without a label", inTurn(() => {
+$("bar").append(button("first", isBlind ? "First without a label" : "First to settle", inTurn(() => {
   const row = nextOpen(null);
   return row ? open(row) : toast(`All your cases are ${DONE}.`);
 }), "g"));

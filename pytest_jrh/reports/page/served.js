@@ -1,6 +1,6 @@
 // ---- What is served has in common: requests, news of the session, how far it is, and its end
 
-const GONE = "The session has ended or was started again: open the address that was printed.";
+const GONE = "The session has ended or was started again: open the address that its command printed, or ask whoever started it.";
 
 // The answer to a request, which brings `data` where it changes something; null, once `refused` has heard why, where there is none.
 async function ask(address, data, refused = ({ error }) => toast(error)) {
@@ -41,8 +41,18 @@ function following(row, list, test) {
 }
 
 // What is done waits for what was done before: a key that is pressed early is about the case that follows.
-let last = Promise.resolve();
+let last = Promise.resolve(), clickedAt = -Infinity;
 const inTurn = (task) => () => (last = last.then(task).catch(reportError));
+
+// A button that is made with its case: the second click of a double one is not about the case that the first has opened.
+function unhurried(task) {
+  const madeAt = performance.now(), press = inTurn(task);
+  return ({ detail }) => {
+    const waited = performance.now() - Math.max(madeAt, clickedAt);
+    if (detail) clickedAt = performance.now();
+    if (!detail || waited > 400) press();
+  };
+}
 
 // Cases decided or labelled here, the last one at the end: `u` takes back.
 const done = [];
@@ -51,8 +61,8 @@ function say(row, text) {
   toast(`${text}. `, button("takeBack", "Undo", inTurn(undo), "u"));
 }
 
-function banner(text) {
-  $("banner").textContent = text;
+function banner(text, ...more) {
+  $("banner").replaceChildren(text, ...more);
   $("banner").hidden = !text;
 }
 
