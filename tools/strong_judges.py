@@ -27,27 +27,27 @@ PROMPTS = {
 # `max_drop` and `proof` of the decisions, in the order of the columns.
 _RULES = ((0.0, False), (0.05, False), (0.05, True))
 _SECTION = """
-What other judges reach, with 95% intervals, on two published tables of verdicts and people's
-labels (`examples/strong_judges` has the tables with their sources and licences):
+These are figures of other judges, with 95% intervals, from two published tables of verdicts and
+people's labels (`examples/strong_judges` has the tables with their sources and licences):
 
 {figures}
 
-- **A figure holds for one judge on one kind of cases.** The same judge misses {best} on natural
-  pairs, and {worst} on pairs that were built so that the worse answer looks right. So measure
-  your judge on your own cases.
+- **A figure holds for one judge on one kind of cases.** The same judge misses {best} on pairs from
+  other data sets (*Natural*), and {worst} on pairs whose worse answer was written to look right
+  (*{subset}*). So measure your judge on your own cases.
 - **Related cases count as one.** The judge is often right or wrong about all requirements of a
-  task. If they counted as independent, the interval of what is missed would be {narrow} points
-  wide; with whole tasks as the unit it is {wide}.
-- **A judge with kappa 0.6** is right about 80% of the cases when half of them are violations; with
-  kappa 0 it might as well toss a coin. Reports warn about a judge below 0.6.
+  task. If requirements counted as independent, the interval of missed violations would be
+  {narrow} points wide; because whole tasks are counted, it is {wide}.
+- **A judge with kappa 0.6** is right about 80% of the cases when half of the cases are violations;
+  a judge with kappa 0 might as well toss a coin. Reports warn about a judge below 0.6.
 
-This is what `check` decides when each prompt of GPT-4 is compared with the first one, by subset:
+Compared with `vanilla` by subset, each prompt of GPT-4 has this result of `check`:
 
 {decisions}
 
-Asking for reasons first loses {lost} points of the violations: more than chance explains, and less
-than 5. It passes if you accept a loss of 5 points. With `proof` it is UNCLEAR, because these pairs
-do not prove that other pairs would lose less than 5; that takes hundreds of pairs.
+With `cot`, which asks for reasons first, recall is {lost} points lower: more than chance explains,
+and less than 5. The result is PASS if you allow 5 points. With `proof` it is UNCLEAR: these pairs
+are too few to prove that the loss on other pairs is below 5 points.
 """
 
 
@@ -74,7 +74,9 @@ def _section() -> str:
         "an agent on GPT-4o: has a coding agent met a requirement? (1,098 requirements)": (
             agents.figures
         ),
-        "GPT-4: is the second of two answers better? natural pairs": subsets["Natural"],
+        "GPT-4: is the second of two answers better? pairs from other data sets (Natural)": subsets[
+            "Natural"
+        ],
         f"GPT-4, pairs made to mislead ({worst})": subsets[worst],
     }
     for prompt, title in PROMPTS.items():
@@ -84,6 +86,7 @@ def _section() -> str:
         figures=_figures_table(figures),
         best=f"{100 - _points(subsets['Natural']['recall']):.0f}%",
         worst=f"{100 - _points(subsets[worst]['recall']):.0f}%",
+        subset=worst,
         narrow=f"{_width(rows.figures['recall']):.0f}",
         wide=f"{_width(agents.figures['recall']):.0f}",
         decisions=_decisions_table(),
