@@ -32,7 +32,7 @@ people's labels (`examples/strong_judges` has the tables with their sources and 
 
 {figures}
 
-- **A figure holds for one judge on one kind of cases.** The same judge misses {best} on pairs from
+- **A figure is about one judge and one kind of cases.** The same judge misses {best} on pairs from
   other data sets (*Natural*), and {worst} on pairs whose worse answer was written to look right
   (*{subset}*). So measure your judge on your own cases.
 - **Related cases count as one.** The judge is often right or wrong about all requirements of a
