@@ -37,7 +37,7 @@ people's labels (`examples/strong_judges` has the tables with their sources and 
   (*{subset}*). So measure your judge on your own cases.
 - **Related cases count as one.** The judge is often right or wrong about all requirements of a
   task. If requirements counted as independent, the interval of missed violations would be
-  {narrow} points wide; because whole tasks are counted, it is {wide}.
+  {narrow} points wide; whole tasks are counted instead, so it is {wide} points wide.
 - **A judge with kappa 0.6** is right about 80% of the cases when half of the cases are violations;
   a judge with kappa 0 might as well toss a coin. Reports warn about a judge below 0.6.
 
