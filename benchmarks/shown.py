@@ -80,4 +80,4 @@ def _real_runs() -> Iterator[tuple[Message, ...]]:
         source = open_source(_DATA / name, input_format=_FORMAT)
         for summary in source.summaries():
             if summary.skip is None:
-                yield source.read(summary.key)[0].messages
+                yield source.read(*summary.key)[0].messages

@@ -193,7 +193,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
         cause = ""
         try:
             if run.skip is None:
-                messages = source.read(run.key)[0].messages
+                messages = source.read(*run.key)[0].messages
             else:
                 cause = f"The case {printable(run.run_id)}: {run.skip}."
         except Unscored as error:
@@ -368,11 +368,11 @@ class Joined(Source):
                     unclear.setdefault(name, (names[origin][0],))
         return unclear
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
-        (number, id_there, epoch), _ = self._rows[key]
-        run, raw = self._source(number).read((id_there, epoch), with_raw=with_raw)
-        return replace(run, run_id=key[0]), raw
+        (number, id_there, _), _ = self._rows[run_id, epoch]
+        run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
+        return replace(run, run_id=run_id), raw
 
     def notices(self) -> Sequence[str]:
         """What was found in all files so far."""

@@ -105,20 +105,23 @@ class Answers(Source):
         for key, row in self._rows.items():
             yield RunFields(key, self._metadata(row))
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
-        row = self._rows[key]
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        row = self._rows[run_id, epoch]
         try:
             parts = (self._messages(row), self._metadata(row))
         except DamagedError as error:
-            raise self._unreadable(key, str(error), "Correct the row, or leave it out.") from None
+            raise self._unreadable(
+                (run_id, epoch), str(error), "Correct the row, or leave it out."
+            ) from None
         (messages, metadata), changed = storable(parts)
         asked = [message_text(turn) for turn in messages if turn["role"] == "user"]
         run = AgentRun(
-            *key,
+            run_id,
+            epoch,
             tuple(messages),
             input="\n".join(asked),
             metadata=metadata,
-            sample_id=key[0],
+            sample_id=run_id,
             notes=changed_note(changed),
         )
         return run, row if with_raw else None
@@ -314,13 +317,13 @@ class OneTurnLog(EvalLog):
     the model, is a run of an agent.
     """
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
-        run, raw = super().read(key, with_raw=with_raw)
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        run, raw = super().read(run_id, epoch, with_raw=with_raw)
         answers = assistant_indices(run.messages)
         called = any(turn.get("tool_calls") for turn in run.messages)
         if called or (answers and answers[-1] != len(run.messages) - 1):
             raise self._unreadable(
-                key,
+                (run_id, epoch),
                 "its sample is not a single answer",
                 "Judge what an agent does by `suite: {of: runs}`.",
             )

@@ -102,8 +102,11 @@ class EvalLog(Source):
         self._opened()
         return written_time(at(self._header, "/eval/created"))
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, EvalSample | None]:
+    def read(
+        self, run_id: str, epoch: int, *, with_raw: bool = False
+    ) -> tuple[AgentRun, EvalSample | None]:
         """See `Source`: one sample, and if `with_raw` Inspect's own object."""
+        key = (run_id, epoch)
         raw = None
         try:
             data = self._stored(key)

@@ -182,7 +182,7 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one run, and if `with_raw` all that the source itself has of it, else None.
 
         The second value is what a preprocessor gets as `raw_sample`. Raises Unscored
@@ -255,7 +255,7 @@ class Source(ABC):
 
         Raises Unscored (`input_error`) where either fails.
         """
-        run, raw = self.read(key, with_raw=any(map(wants_raw_sample, preprocessors)))
+        run, raw = self.read(*key, with_raw=any(map(wants_raw_sample, preprocessors)))
         return apply(run, preprocessors, raw)
 
     def __enter__(self) -> Self:

@@ -113,11 +113,12 @@ class Transcripts(Source):
         for _, data in self._items():
             yield self._value(data)
 
-    def read(self, key: RunKey, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read one conversation: the run, and if `with_raw` its JSON.
 
         Raises Unscored (`input_error`) where it has changed, or its messages cannot be read.
         """
+        key = (run_id, epoch)
         row = self._rows[key]
         try:
             value = self._value(self._bytes(row.item))

@@ -261,7 +261,7 @@ def test_the_conversations_are_those_that_their_program_writes(
 def transcripts(log: Path) -> dict[str, str]:
     """What is said and called in each run of a log."""
     source = open_source(log)
-    runs = [source.read(summary.key)[0] for summary in source.summaries()]
+    runs = [source.read(*summary.key)[0] for summary in source.summaries()]
     return {run.run_id: render_transcript(run.messages, show_reasoning=True) for run in runs}
 
 

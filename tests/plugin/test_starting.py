@@ -421,7 +421,7 @@ def test_labels_of_a_file_and_of_nested_fields_are_read(project: Path, init: Ini
         suite = ready(project)
         assert {key[1]: label.value for key, label in suite.labels.items()} == {"a": 1, "b": 0}
         assert suite.source is not None
-        assert suite.source.read(("a", 1))[0].messages[0]["content"] == "b\n\nc"
+        assert suite.source.read("a", 1)[0].messages[0]["content"] == "b\n\nc"
     assert "name one by a pointer: /by/ok" in init(*begin, "--label=by", code=4)
 
 

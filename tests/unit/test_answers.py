@@ -33,7 +33,7 @@ def parts_by_id(source: Source) -> dict[str, Mapping[str, str]]:
     """The parts that each answer has, by its id."""
     parts: dict[str, Mapping[str, str]] = {}
     for run in source.summaries():
-        messages = source.read(run.key)[0].messages
+        messages = source.read(*run.key)[0].messages
         found = answer_parts(messages)
         parts[run.run_id] = {name: text for name, text in found.items() if text}
     return parts
@@ -67,7 +67,7 @@ def test_context_and_system_prompt_are_parts_and_all_else_is_metadata(tmp_path: 
     source = source_of(written(tmp_path / "rows.jsonl", json.dumps(row | ASKED)))
     found = {"system": "Be kind.", "context": "It left.\n\nBy ship.", **ASKED}
     assert parts_by_id(source) == {"7": found}
-    run, _ = source.read(("7", 1))
+    run, _ = source.read("7", 1)
     assert run.input == "It left.\n\nBy ship.\nWhere is it?"
     assert run.metadata == {"id": 7, "topic": "x"}
     [notice] = source.notices()
@@ -220,7 +220,7 @@ def test_results_of_other_tools_are_answers_each_once(tmp_path: Path, tool: str)
         assert "answer" in found["response"]
         if tool in ("promptfoo", "DeepEval"):
             assert found["response"] == f"answer {number}"
-        run, _ = source.read((run_id, 1))
+        run, _ = source.read(run_id, 1)
         # What a judge said of it reaches no other judge.
         assert "Because." not in json.dumps([*run.messages, dict(run.metadata)])
 
@@ -233,12 +233,12 @@ def test_a_log_of_one_turn_is_of_answers_and_one_of_an_agent_is_not(tmp_path: Pa
     samples: list[Any] = [sample(name, messages=turns) for name, turns in by_id.items()]
     source = source_of(write_log(tmp_path / "log.eval", samples))
     assert len(source.summaries()) == 3
-    run, _ = source.read(("one", 1))
+    run, _ = source.read("one", 1)
     assert answer_parts(run.messages) == {**ASKED, "system": "Be kind.", "context": ""}
-    asked = answer_parts(source.read(("history", 1))[0].messages)["request"]
+    asked = answer_parts(source.read("history", 1)[0].messages)["request"]
     assert asked.splitlines()[::2] == ["[0] user", "[1] assistant", "[2] user"]
     with pytest.raises(Unscored, match="not a single answer"):
-        source.read(("agent", 1))
+        source.read("agent", 1)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_an_image_below_the_table_and_a_url_reach_the_judge(tmp_path: Path, imag
     for file in ("cat.png", "more/cat.png"):
         (tmp_path / file).write_bytes(PNG)
     path = written(tmp_path / "rows.csv", f"id,question,answer,image\na,q,r,{json.dumps(image)}\n")
-    run, _ = source_of(path).read(("a", 1))
+    run, _ = source_of(path).read("a", 1)
     block = run.messages[0]["content"][1]
     assert block["type"] == "image"
     read = image if ":" in image else "data:image/png;base64,iVBORw0KGgoAAAAAAAAAAA=="
@@ -276,7 +276,7 @@ def test_no_other_file_of_the_machine_becomes_an_image(tmp_path: Path, image: st
     (folder / "\\\\host\\share.png").write_bytes(PNG)
     path = written(folder / "rows.jsonl", json.dumps({"id": "a", **ASKED, "image": image}))
     with pytest.raises(Unscored) as error:
-        source_of(path).read(("a", 1))
+        source_of(path).read("a", 1)
     assert "image" in error.value.cause
 
 
@@ -290,9 +290,9 @@ def test_hostile_cells_are_texts(tmp_path: Path) -> None:
 def test_a_cell_of_20_mb_is_said_and_the_others_are_read(tmp_path: Path) -> None:
     path = written(tmp_path / "rows.csv", f"{HEAD}a,q,{'x' * 20_000_000},yes\nb,q,r,no\n")
     source = source_of(path)
-    assert source.read(("b", 1))[0].messages[-1]["content"] == "r"
+    assert source.read("b", 1)[0].messages[-1]["content"] == "r"
     with pytest.raises(Unscored, match="20,000,001 characters; at most 10,000,000 are read"):
-        source.read(("a", 1))
+        source.read("a", 1)
 
 
 @pytest.mark.parametrize(

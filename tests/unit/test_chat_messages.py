@@ -142,7 +142,7 @@ def test_a_list_of_the_sdks_messages_is_one_conversation(tmp_path: Path) -> None
     answered = {"role": "assistant", "parts": UI_PARTS}
     (tmp_path / "chat.json").write_text(json.dumps([asked, answered]), "utf-8")
     source = open_source(tmp_path / "chat.json")
-    run, _ = source.read(("chat", 1))
+    run, _ = source.read("chat", 1)
     assert transcript([*map(dict, run.messages)])[-3:] == [
         "[2] tool look_up | shipped",
         "[3] tool look_up | lost",

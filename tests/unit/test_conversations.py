@@ -41,11 +41,11 @@ def test_one_conversation_a_line(tmp_path: Path) -> None:
     source = lines(tmp_path / "runs.jsonl", first, second, {"id": "empty", "messages": []})
     empty = RunSummary("empty", 1, Skip("no_messages"))
     assert source.summaries() == [RunSummary("a", 1), RunSummary("7", 2, cluster="t"), empty]
-    run, raw = source.read(("a", 1), with_raw=True)
+    run, raw = source.read("a", 1, with_raw=True)
     assert [message["content"] for message in run.messages] == ["Hi.", "Hello."]
     assert (run.input, run.target, run.metadata) == ("Hi.", "greet", {"from": "web"})
     assert raw == first
-    assert (source.read(("7", 2))[0].sample_id, source.read(("7", 2))[0].input) == (7, "Greet.")
+    assert (source.read("7", 2)[0].sample_id, source.read("7", 2)[0].input) == (7, "Greet.")
 
 
 def test_a_list_is_the_same_conversations(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_list_is_the_same_conversations(tmp_path: Path) -> None:
     source = open_source(path)
     as_lines = lines(tmp_path / "runs.jsonl", *values)
     assert source.summaries() == as_lines.summaries()
-    assert source.read(("b", 1))[0] == as_lines.read(("b", 1))[0]
+    assert source.read("b", 1)[0] == as_lines.read("b", 1)[0]
 
 
 def test_an_id_made_of_the_messages_stays_wherever_the_conversation_stands(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_pointers_map_other_shapes(tmp_path: Path) -> None:
     parts |= {"messages": "/log/turns", "epoch": "/trial", "input": "/task/goal"}
     source = Conversations(path, input_format=InputFormat(**parts, cluster=("/task/n",)))
     assert source.summaries() == [RunSummary("3-1", 1, cluster="3")]
-    run, _ = source.read(("3-1", 1))
+    run, _ = source.read("3-1", 1)
     assert (run.metadata, run.input) == ({"goal": "greet", "trial": 1}, "greet")
 
 
@@ -150,9 +150,9 @@ def test_too_big_a_line_is_refused_unread(tmp_path: Path, monkeypatch: pytest.Mo
 def test_messages_that_cannot_be_read_are_an_input_error_of_their_run(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": 7}]
     source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "messages": messages})
-    assert source.read(("a", 1))
+    assert source.read("a", 1)
     with pytest.raises(Unscored) as caught:
-        source.read(("b", 1))
+        source.read("b", 1)
     assert caught.value.outcome == "input_error"
     assert "runs.jsonl cannot be read: line 2: message 0 has 7 as" in caught.value.cause
     # Nor is a file that changed after it was collected.
@@ -160,7 +160,7 @@ def test_messages_that_cannot_be_read_are_an_input_error_of_their_run(tmp_path: 
     source.summaries()
     lines(tmp_path / "runs.jsonl", conversation("b"), conversation("a"))
     with pytest.raises(Unscored, match="has changed since it was collected"):
-        source.read(("a", 1))
+        source.read("a", 1)
 
 
 def test_text_that_cannot_be_stored_is_replaced_and_said(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_text_that_cannot_be_stored_is_replaced_and_said(tmp_path: Path) -> None
     source = lines(tmp_path / "runs.jsonl", {"id": "a\ud800", "messages": turns})
     (summary,) = source.summaries()
     assert summary.run_id == "a\ufffd"
-    run, _ = source.read(summary.key)
+    run, _ = source.read(summary.run_id, 1)
     assert run.messages[0]["content"] == "ab\ufffd"
     assert "2 characters that cannot be stored" in run.notes[0]
 
@@ -178,7 +178,7 @@ def test_what_is_unusual_is_noted_and_said_once(tmp_path: Path) -> None:
     turns = [{"role": "assistant", "content": None, "tool_calls": [call]}]
     source = lines(tmp_path / "runs.jsonl", *({"id": n, "messages": turns} for n in range(3)))
     assert not source.notices()
-    assert [source.read((str(n), 1))[0].notes for n in range(3)] == [(WITHOUT_RESULT,)] * 3
+    assert [source.read(str(n), 1)[0].notes for n in range(3)] == [(WITHOUT_RESULT,)] * 3
     assert source.notices() == [
         f"runs.jsonl: some conversations have {WITHOUT_RESULT}; these are kept as they are"
     ]
@@ -237,7 +237,7 @@ ANSWERS: list[tuple[dict[str, Any], list[str], str]] = [
 
 
 def turns_of(source: Conversations) -> list[str]:
-    run, _ = source.read(("a", 1))
+    run, _ = source.read("a", 1)
     calls = [message.get("tool_calls") for message in run.messages]
     texts = map(message_text, run.messages)
     return [made[0]["function"] if made else text for made, text in zip(calls, texts, strict=True)]

@@ -74,7 +74,7 @@ def refusal(path: Path) -> str:
 
 def fault(path: Path, run_id: str, epoch: int = 1) -> str:
     with pytest.raises(Unscored) as caught:
-        EvalLog(path).read((run_id, epoch))
+        EvalLog(path).read(run_id, epoch)
     assert (caught.value.outcome, caught.value.stage) == ("input_error", "input")
     assert str(path) in caught.value.cause
     return caught.value.cause
@@ -92,18 +92,18 @@ def test_summaries_come_in_the_logs_own_order_with_epochs_apart(made: Path) -> N
 
 def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
     log = EvalLog(made)
-    run, _ = log.read(("alpha", 1))
+    run, _ = log.read("alpha", 1)
     assert list(run.messages) == conversation("Bo")
     assert (run.run_id, run.epoch, run.sample_id) == ("alpha", 1, "alpha")
     assert (run.input, run.target, run.notes) == ("Where is my order?", "shipped", ())
     assert run.metadata == {"tier": "gold", "tags": [1, None]}
-    run, _ = log.read(("alpha", 2))
+    run, _ = log.read("alpha", 2)
     assert run.messages[1]["content"] == "I am Cy. Where is my order?"
     assert run.target == "shipped\nsent"
-    run, _ = log.read(("7", 1))
+    run, _ = log.read("7", 1)
     assert (run.sample_id, run.input) == (7, "first\nsecond")
-    assert log.read(("picture", 1))[0].messages[0]["content"][1]["image"] == IMAGE
-    assert [log.read((name, 1))[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
+    assert log.read("picture", 1)[0].messages[0]["content"][1]["image"] == IMAGE
+    assert [log.read(name, 1)[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
 
 
 def test_what_older_logs_keep_elsewhere_is_put_back_and_text_made_storable(log_copy: Path) -> None:
@@ -115,7 +115,7 @@ def test_what_older_logs_keep_elsewhere_is_put_back_and_text_made_storable(log_c
         data["messages"][3]["tool_error"] = "old failure"
         data["metadata"] = {"k\x00": 1}
 
-    run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read(("zulu", 1))
+    run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read("zulu", 1)
     # No id is made up.
     assert run.messages[0] == {"role": "system", "content": "the long text"}
     assert run.messages[3]["error"] == {"type": "unknown", "message": "old failure"}
@@ -128,7 +128,7 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
     archive, plain = EvalLog(made), EvalLog(as_json)
     assert set(plain.summaries()) == set(archive.summaries())
     for run in archive.summaries():
-        assert plain.read(run.key)[0] == archive.read(run.key)[0]
+        assert plain.read(*run.key)[0] == archive.read(*run.key)[0]
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_a_sample_that_cannot_be_read_is_an_input_error_of_its_own(log_copy: Pat
         assert "The case zulu (epoch 1)" in fault(log_copy, "zulu")
     put(log_copy, "samples/zulu_epoch_1.json", None)
     assert "no item named 'samples/zulu_epoch_1.json'" in fault(log_copy, "zulu")
-    assert EvalLog(log_copy).read(("late", 1))[0].messages == tuple(conversation())
+    assert EvalLog(log_copy).read("late", 1)[0].messages == tuple(conversation())
 
 
 def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
     seen: list[Any] = []
     log = EvalLog(made)
-    assert log.read(("alpha", 1))[1] is None
+    assert log.read("alpha", 1)[1] is None
     log.run(("alpha", 1), [lambda run, raw_sample: seen.append(raw_sample.store)])
     assert seen == [{"seen": 3}]
 
@@ -233,7 +233,7 @@ def test_many_threads_read_at_once(made: Path) -> None:
     log = EvalLog(made)
     wanted = [(run.run_id, run.epoch) for run in log.summaries()] * 8
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda key: log.read(key)[0], wanted))
+        found = list(pool.map(lambda key: log.read(*key)[0], wanted))
     assert [(run.run_id, run.epoch) for run in found] == wanted
 
 
@@ -265,7 +265,7 @@ def test_understated_size_gives_little(log_copy: Path, compression: int, megabyt
     log.summaries()
     tracemalloc.start()
     with pytest.raises(Unscored, match=r"samples/zulu_epoch_1\.json"):
-        log.read(("zulu", 1))
+        log.read("zulu", 1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < megabytes * 10**6

@@ -39,7 +39,7 @@ def clusters(source: Source) -> list[str | None]:
 
 def text_of(source: Source, name: str) -> str:
     """The first message of a run."""
-    return message_text(source.read((name, 1))[0].messages[0])
+    return message_text(source.read(name, 1)[0].messages[0])
 
 
 def write(path: Path, value: object) -> Path:
@@ -135,7 +135,7 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     source = opened(tmp_path)
     assert source.notices() == []
     for name in ("1", "2", "1"):
-        source.read((name, 1))
+        source.read(name, 1)
     assert source.notices() == [
         "a.eval: the judge is not shown parts of its messages: [audio] (2)",
         "b.json: the judge is not shown parts of its messages: speaker (1)",
@@ -169,7 +169,7 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name(tmp_path: Path) -> 
     source = opened(one, two)
     assert names(source) == ["1", "2", "own", "1@claude", "2@claude"]
     assert clusters(source) == ["1", "2", None, "1", "2"]
-    run, _ = source.read(("1@claude", 1))
+    run, _ = source.read("1@claude", 1)
     assert (run.run_id, run.sample_id) == ("1@claude", 1)
     assert text_of(source, "1@claude") == "From claude.jsonl."
     assert text_of(source, "1") == "From gpt.jsonl."
@@ -359,7 +359,7 @@ def test_run_counts_once(tmp_path: Path, files: list[Any], runs: list[str], clus
     source = opened(tmp_path)
     found = []
     for name in names(source):
-        said = source.read((name, 1))[0].messages
+        said = source.read(name, 1)[0].messages
         found.append("".join(message_text(part) for part in said if part["role"] != "system"))
     assert found == runs
     shared = [cluster for cluster in clusters(source) if cluster]

@@ -154,7 +154,7 @@ def pairs_of(path: Path, rows: Sequence[dict[str, str]]) -> Any:
 def test_two_answers_of_a_row_are_the_last_turns_of_a_run(tmp_path: Path) -> None:
     row = {"id": "1", "question": "How?", "answer_a": "So.", "answer_b": "Not so.", "by": "Ann"}
     with pairs_of(tmp_path / "pairs.csv", [row]) as source:
-        run, _ = source.read(("1", 1))
+        run, _ = source.read("1", 1)
     parts = answer_parts(run.messages)
     places = ("request", "response_a", "response_b")
     assert [parts[place] for place in places] == ["How?", "So.", "Not so."]
@@ -168,7 +168,7 @@ def test_what_is_chosen_is_as_often_first_as_second(tmp_path: Path) -> None:
     with pairs_of(tmp_path / "200.csv", rows) as source:
         chosen = {fields.key: fields.metadata["chosen"] for fields in source.fields()}
         for key in [*chosen][:5]:
-            run, _ = source.read(key)
+            run, _ = source.read(*key)
             first = answer_parts(run.messages)["response_a"].startswith("yes")
             assert first == (chosen[key] == "first")
             assert run.metadata["chosen"] == chosen[key]

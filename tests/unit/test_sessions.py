@@ -40,7 +40,7 @@ def written(path: Path, value: Any) -> Source:
 def said(source: Source) -> list[str]:
     """The transcript of the only run, each turn in a line."""
     (summary,) = source.summaries()
-    messages = source.read(summary.key)[0].messages
+    messages = source.read(*summary.key)[0].messages
     return render_transcript(messages, show_reasoning=True).replace("\n  ", " | ").splitlines()
 
 
@@ -82,7 +82,7 @@ def test_a_file_is_one_conversation(tmp_path: Path, form: str) -> None:
     assert type(source) is Transcripts
     cluster = "run-1" if form == "claude" else None
     assert source.summaries() == [RunSummary("run-1", 1, cluster=cluster)]
-    read, _ = source.read(("run-1", 1))
+    read, _ = source.read("run-1", 1)
     plain = [{key: value for key, value in message.items() if key != "id"} for message in MESSAGES]
     assert render_transcript(read.messages) == render_transcript(plain)
     assert [message.get("id") for message in read.messages] == [None] * len(plain)
@@ -223,7 +223,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     ]
     source = written(tmp_path / "s.jsonl", lines)
     assert said(source) == ["[0] user | Hi.", "[1] assistant | Hello.", "[2] user | Go on."]
-    assert "model" not in source.read(("s", 1))[0].metadata
+    assert "model" not in source.read("s", 1)[0].metadata
     assert [notice.removeprefix("s.jsonl: ") for notice in source.notices()] == [
         "2 lines of subagents left out",
         "1 line that Claude Code wrote in the agent's place left out, such as API errors",
@@ -303,7 +303,7 @@ def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:
     source = written(tmp_path / "runs.jsonl", rows)
     assert type(source) is Conversations
     for name in "abcd":
-        turns, _ = source.read((name, 1))
+        turns, _ = source.read(name, 1)
         assert [message["content"] for message in turns.messages] == ["Be kind.", "Hi.", "Hello."]
         assert [call["function"] for call in turns.messages[-1]["tool_calls"]] == ["look"]
         assert turns.input == "Hi."
@@ -365,7 +365,7 @@ def test_the_end_is_not_taken_for_all(tmp_path: Path, row: dict[str, Any], probl
 def check_read_or_refused(source: Source) -> None:
     try:
         for summary in source.summaries():
-            source.read(summary.key)
+            source.read(*summary.key)
     except InputError as error:
         for problem in error.problems:
             assert problem.file == str(source.path)
@@ -389,13 +389,13 @@ def test_any_change_is_read_or_refused_with_its_place(
 def test_a_trajectory_is_known_by_what_it_holds_and_kept_as_it_is(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "any.name", ONE_CALL))
     assert source.summaries() == [RunSummary("one-call", 1)]
-    run, raw = source.read(("one-call", 1), with_raw=True)
+    run, raw = source.read("one-call", 1, with_raw=True)
     assert (run.input, run.sample_id, run.epoch) == ("Where is order 7?", "one-call", 1)
     assert raw == ONE_CALL
     assert run.metadata["agent"]["name"] == "helper"
     # What is beside the steps is metadata.
     source = open_source(write(tmp_path / "a.json", EVERY_FIELD))
-    run, _ = source.read(("t", 1))
+    run, _ = source.read("t", 1)
     beside = ("session_id", "trajectory_id", "notes", "extra", "final_metrics")
     about = {"name": "a", "version": "1", "model_name": "m"}
     assert run.metadata == {"agent": about, **{key: EVERY_FIELD[key] for key in beside}}
@@ -474,7 +474,7 @@ def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
     assert source.summaries() == runs
     scores = {run.key: run.scores.get("reward") for run in source.fields()}
     assert scores == {(name, 1): reward for name, reward in rewards.items()}
-    run, raw = source.read(("refund__1", 1), with_raw=True)
+    run, raw = source.read("refund__1", 1, with_raw=True)
     assert (run.metadata["task_name"], run.metadata["session_id"]) == ("refund", "s1")
     assert raw["session_id"] == "s1"
     # The other has left no trajectory.
@@ -493,7 +493,7 @@ def test_a_trial_that_has_no_result_yet_or_steps_that_are_named_gives_runs(tmp_p
     (trial / "result.json").unlink()
     source = open_sources([trial])
     assert [(run.key, run.scores) for run in source.fields()] == [(("refund__0", 1), {})]
-    assert source.read(("refund__0", 1))[0].messages
+    assert source.read("refund__0", 1)[0].messages
     assert not source.notices()
     trial = write_trial(tmp_path, "both__1", None, step_results=[{"step_name": "build"}])
     assert "agent/trajectory.json: cannot be read" in refusal(trial)

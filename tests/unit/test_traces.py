@@ -233,7 +233,7 @@ def written(recording: Recording, *more: Json, suffix: str = ".jsonl") -> Source
 
 def messages_of(source: Source, span: Span | str) -> tuple[Any, ...]:
     run_id = span if isinstance(span, str) else trace_of(span)
-    return source.read((run_id, 1))[0].messages
+    return source.read(run_id, 1)[0].messages
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json"])
@@ -247,7 +247,7 @@ def test_a_trace_has_the_messages_as_sent(recording: Recording, way: str, suffix
     assert {summary.cluster for summary in source.summaries()} == {"c"}
     for trace, chat in zip(traces, CHATS, strict=True):
         assert messages_of(source, trace) == read_messages(chat)[0]
-    assert source.read((traces[0], 1))[0].metadata == {"model": "m-1"}
+    assert source.read(traces[0], 1)[0].metadata == {"model": "m-1"}
     assert not source.notices()
 
 
@@ -458,7 +458,7 @@ def found(*files: str) -> tuple[dict[str, str], str]:
     with open_sources([folder]) as source:
         runs = {}
         for run in source.summaries():
-            messages = source.read(run.key)[0].messages
+            messages = source.read(run.run_id, 1)[0].messages
             runs[run.run_id] = " ".join(map(message_text, messages))
         return runs, " ".join(source.notices())
 
