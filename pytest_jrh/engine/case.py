@@ -246,7 +246,9 @@ class CaseMaker:
         is_of_pairs = bool(rubric.scale.orders)
         if is_of_pairs:
             if is_pair(run.messages):
-                raise NoVerdictCase("no_plan", "pairs are made of one answer, and it has two")
+                raise NoVerdictCase(
+                    "no_plan", "pairs are made from cases with one answer, and this case has two"
+                )
             # One answer is edited until it violates the rubric.
             rubric = replace(rubric, answers=BINARY)
         async with self.calls.tape(attempt, ready, judging=False) as tape:

@@ -173,7 +173,7 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
         )
     if asks and all(pair == ("none", "none") for pair in modes.values()):
         sentences.append(
-            "Record mode none makes no calls: these would be made with "
+            "Record mode none makes no calls: the calls above would be made with "
             "--jrh-record-mode=new_episodes."
         )
     sentences.append("")
@@ -195,17 +195,17 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
 
 
 _RUNS_CODE = (
-    "Judges that are code are not called here, and count as at most one call per case; in a "
-    "session each of their requests counts."
+    "Judges that are code are not called now: the total has at most one call per case for them; in "
+    "a session each of their requests counts."
 )
 _TOGETHER = (
     "A judge with `together: true` judges an unedited run under all rubrics in one call, which is "
     "counted once."
 )
 _ESTIMATED = (
-    "Not included are second calls after an unusable answer, and attempts that fail; both count as "
-    "calls. Costs are estimated from the length of the cases, and an answer as max_tokens, or "
-    "2,000 tokens if that is not set."
+    "The total leaves out second calls after an unusable answer, and failed attempts; a session "
+    "counts both. Costs are estimated from the length of the cases; an answer counts as "
+    "max_tokens, or as 2,000 tokens if max_tokens is not set."
 )
 
 

@@ -247,7 +247,7 @@ class ReadySuite:
             places = listed((source.place for source in label.sources), 3)
             raise NoVerdictCase(
                 "not_confirmed",
-                f"not confirmed: nothing was edited, and its label is {word} ({places})",
+                f"not confirmed: nothing was edited, and the label is {word} ({places})",
             )
         return case
 
@@ -358,8 +358,8 @@ def _refuse_absent_context(ready: ReadySuite) -> None:
         is_shown = CONTEXT_ID in template.variables and "{%" not in template.source
         if is_shown and ready.source is not None and not _has_context(ready.source, ready.runs):
             message = "the prompt shows a context, but no answer has one"
-            hint = "name its column (`init --context COL`; in a config `suite.format: {context: "
-            hint += "/COLUMN}`), or take it out of the prompt"
+            hint = "name the column with the context (`init --context COL`; in a config "
+            hint += "`suite.format: {context: /COLUMN}`), or take the context out of the prompt"
             raise InputError(message, template.origin, hint=hint)
 
 
@@ -405,7 +405,7 @@ def _judges(
                     # It would judge all of them by a rubric of its own.
                     if template.variables.isdisjoint({"rubric", "rubrics"}):
                         message = "the prompt does not use rubric, but the suite has several"
-                        hint = "write {{ rubric }} where it belongs"
+                        hint = "write {{ rubric }} where the text of the rubric belongs"
                         raise InputError(message, template.origin, hint=hint)
                 continue
             with loading_for_replay() as tried:
@@ -417,7 +417,7 @@ def _judges(
                 f"the judge {judge.label} tried to {', '.join(tried)} when its module was "
                 "imported, which a replay refuses"
             )
-            hint = "send requests only while it judges, or set `version` on the judge"
+            hint = "send requests only while a case is judged, or set `version` on the judge"
             if any(asks_for_credentials(reached.removeprefix("reach ")) for reached in tried):
                 hint = ADVICE_ON_CREDENTIALS
             raise InputError(message, key="judge", hint=hint)
@@ -433,10 +433,10 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
     if next(ready.specs(), None) is None:
         other_suites = sorted({entry.spec.suite for entry in cases.entries.values()})
         raise InputError(
-            f"this file holds no case of the suite {suite.name!r}",
+            f"this file has no case of the suite {suite.name!r}",
             path,
-            hint=f"It holds cases of {listed(other_suites)}; a suite is named after its config "
-            "file.",
+            hint=f"The file has cases of {listed(other_suites)}; a suite is named after its "
+            "config file.",
         )
     notices = without_cases(suite, path, cases.entries.values())
     if foreign := len(cases.foreign):
@@ -471,7 +471,7 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
         [
             f"{suite.key or suite.config_file.name}: {missing:,} of "
             f"{counted(len(clusters), 'case')} without {printable(cluster_key)} in the metadata "
-            "(cases.cluster): each is a cluster of its own, with all its epochs"
+            "(cases.cluster): each of these cases is a cluster of its own, with all its epochs"
         ]
     )
 
@@ -593,8 +593,8 @@ class LoadedSuites:
             former = earlier.suite
             if suite.name == former.name:
                 raise InputError(
-                    f"a suite is named after its file, and {former.config_file} is a suite "
-                    f"`{suite.name}` too",
+                    f"a suite is named after its file, and the suite of {former.config_file} has "
+                    f"the name `{suite.name}`, too",
                     suite.config_file,
                     hint="Rename one of the two files.",
                 )
@@ -606,5 +606,5 @@ class LoadedSuites:
                     raise InputError(
                         f"this suite and {former.config_file} would share the folder {folder}",
                         suite.config_file,
-                        hint=f"Give each its own `{key}`, or run one of them at a time.",
+                        hint=f"Give each suite its own `{key}`, or run one suite at a time.",
                     )

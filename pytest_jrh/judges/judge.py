@@ -63,7 +63,9 @@ from pytest_jrh.llm.calls import (
     with_scale,
 )
 
-OTHERS_STAND = "The verdicts on other rubrics are kept; --jrh-retry-unscored asks again about all."
+OTHERS_STAND = (
+    "The verdicts on other rubrics are kept; --jrh-retry-unscored asks about all rubrics again."
+)
 DEFAULT_JUDGE = "prompt"
 """The kind of a judge whose section sets the key of no other: a model with a prompt."""
 

@@ -54,7 +54,9 @@ from pytest_jrh.judges.judge import (
 )
 from pytest_jrh.llm.transport import DEFAULT_TIMEOUT, keep_libraries_local, may_pass
 
-FIX_AND_RUN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
+FIX_AND_RUN = (
+    "Fix the cause and run again: recorded calls are kept, and only the missing ones are made."
+)
 _DIGEST = 12
 _LONGEST_VALUE = 80
 LONGEST_REASONING = 20_000
@@ -207,9 +209,9 @@ class Scoring:
         elif type(value) not in map(type, case.scores):
             offered = offered if str in map(type, case.scores) else f"the integer {offered}"
             raise self.invalid(
-                f"gave {value_text(value)}; a score must be {offered}, or one that "
-                "`score_map` gives for the value; a probability needs `threshold`, and a mapping "
-                "of rubrics to verdicts `together: true`"
+                f"gave {value_text(value)}; must be {offered}, or a value that `score_map` maps to "
+                "a score; a probability needs `threshold`, and a mapping of rubrics to verdicts "
+                "needs `together: true`"
             )
         if score not in case.scores:
             raise self.invalid(f"gave the score {value_text(score)}; it must be {offered}")
@@ -426,7 +428,7 @@ ADVICE_ON_CREDENTIALS = (
     f"{_to_set(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])}\n"
     "For Google, GOOGLE_APPLICATION_CREDENTIALS must name a file with the kind of credentials that "
     "was recorded; for Azure, AZURE_TENANT_ID and AZURE_CLIENT_ID must be as they were recorded. "
-    "Or set `version` on the judge, which then answers from its recorded verdict"
+    "Or set `version` on the judge, to use its recorded verdicts"
 )
 """What to set in place of what a metadata service would be asked for."""
 

@@ -71,7 +71,7 @@ _KEY = "python"
 _IN_CONFIG = f"judge.{_KEY}"
 _IMPORT_PATH = (
     "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's "
-    "folder; file.py:function works without it"
+    "folder; file.py:function needs neither"
 )
 _TAKES = "a function, as pkg.mod:function or file.py:function"
 
@@ -254,7 +254,7 @@ def imported(path: str, *, key: str) -> Function:
         hint = nearest_hint(name, functions)
         raise InputError(f"{shown_name}: the module has no {name!r}", key=key, hint=hint)
     if not callable(member):
-        message = f"{shown_name} is not the judge: {type(member).__name__} is not callable"
+        message = f"{shown_name} cannot be a judge: {type(member).__name__} is not callable"
         raise InputError(message, key=key)
     return member
 
@@ -475,7 +475,7 @@ INSPECT_SCORER = JudgeKind(
     one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
     notes=(
         "args: {partial_credit: false}          # the scorer's arguments",
-        "model_roles: {grader: openai/gpt-4.1}  # with Inspect's names of models; or `model`",
+        "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; `model` for the others",
         'score_map: {"true": 0, "false": 1}     # if its values are not C and I',
     ),
 )

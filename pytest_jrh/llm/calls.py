@@ -384,11 +384,14 @@ def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: 
     if cut_off:
         limit = "" if stage.max_tokens is None else f" ({stage.max_tokens:,} now)"
         return f"Raise the stage's `max_tokens`{limit}: the answer was cut off."
-    model = "give the stage a model with structured output"
+    model = "give the stage a model that supports structured output"
     if stage.prompt_path is None:
         return f"The prompt is the built-in one: {model}."
     if issubclass(response_model, TextResponse):
-        return "Make the prompt ask for an answer that the judge's `verdict` finds, or change it."
+        return (
+            "The pattern `verdict` of the judge does not match the answer: change the prompt so "
+            "that it does, or change the pattern."
+        )
     keys = ", ".join(f"`{name}`" for name in response_model.model_fields)
     return (
         f"Make {Path(stage.prompt_path).name} ask for one JSON object with only {keys}, or {model}."

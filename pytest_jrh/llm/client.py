@@ -50,8 +50,8 @@ _SURELY_A_TOKEN = 8
 _NEVER_PAID_STATUS = (400, 401, 403, 404, 429)
 _BUDGET_POLL = 0.1
 _NO_COUNTS = (
-    "{} reported no plausible token counts: its calls count as unpriced, and against "
-    "--jrh-max-cost with the most that they may cost."
+    "{} reported no plausible token counts: its calls count as unpriced, and --jrh-max-cost counts "
+    "the most that each call may cost."
 )
 
 
@@ -66,12 +66,14 @@ def answer_of(response: Any, sending: Sending, documents: Sequence[Any] = ()) ->
     text, finish_reason = "", "content_filter"
     if refusal is None:
         if len(choices) != 1:
-            return Failure(f"no usable answer: it has {len(choices) or 'no'} choices", retry=True)
+            return Failure(
+                f"no usable answer: the response has {len(choices) or 'no'} choices", retry=True
+            )
         choice = choices[0]
         text = choice.message.content or ""
         finish_reason = choice.finish_reason or "stop"
         if not isinstance(text, str):
-            return Failure("no usable answer: its content is not text", retry=True)
+            return Failure("no usable answer: the content of the response is not text", retry=True)
     usage = _usage(response)
     cost = response._hidden_params.get("response_cost")
     # A price computed from no count, or from an impossible one, is not a price; and a cassette with

@@ -287,8 +287,8 @@ class Ledger:
                 if limit is not None and cost + most > limit:
                     return (
                         f"{dollars(cost)} of {dollars(limit)} are spent or reserved, and this call "
-                        f"may cost up to {dollars(most)}; to lower that, lower its stage's "
-                        "`max_tokens`"
+                        f"may cost up to {dollars(most)}; a lower `max_tokens` of its stage makes "
+                        "calls cheaper"
                     )
                 spent.update(calls=calls + 1, cost=cost + most)
         except OSError as error:

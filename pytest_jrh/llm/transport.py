@@ -182,7 +182,7 @@ class _Bounded:
         if packing not in ("identity", "gzip"):
             await self.aclose()
             raise UnusableAnswer(
-                f"it is compressed ({printable(packing)}), which was not requested"
+                f"the answer is compressed ({printable(packing)}), which was not requested"
             )
         body = bytearray()
         unpacked: Callable[[bytes], bytes] = bytes
@@ -385,7 +385,7 @@ def timed_out(request: CallRequest) -> Failure:
         retry=True,
         timed_out=True,
         advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "
-        "stage or for all of them under `models`; then run again: only the missing calls are made.",
+        "stage or, under `models`, for all; then run again: only the missing calls are made.",
     )
 
 
@@ -418,7 +418,7 @@ def failure_of(
     if not sent and (absent := _cause_of(error, ImportError)):
         package = _package_of(absent)
         return Failure(
-            f"the package {package} is not installed, which litellm needs for this model",
+            f"the package {package} is not installed, and litellm needs it for this model",
             ends=True,
             advice=f"Nothing was sent. pip install '{package}', then run again.",
         )

@@ -406,7 +406,7 @@ def drawn_evenly(
             f"{size} cases cannot be drawn evenly from {len(by_word):,} different words "
             f"({listed(by_word, 5)})",
             key="--by",
-            hint=f"name a column with few words, or draw {_FEWEST} of each: --sample",
+            hint=f"name a column with few words, or draw {_FEWEST} cases of each word: --sample",
         )
     weights = {}
     fewest_first = sorted(by_word.items(), key=lambda of_word: len(of_word[1]))
@@ -536,7 +536,9 @@ class LabelBoard(Board):
         name = name.strip()
         reason = name_problem(name)
         if reason is None and self.reviewer not in (None, name):
-            reason = f"this session is labelled by {self.reviewer}"
+            reason = (
+                f"the command was started for {self.reviewer} (--reviewer): others cannot label"
+            )
         if reason is not None:
             raise InputError(reason)
         with self._lock:

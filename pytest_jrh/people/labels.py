@@ -321,10 +321,10 @@ def label_fields(suite: Suite, metadata: Fields) -> set[str]:
 
 # A text that people may have chosen for a label: a number has another meaning on another scale.
 _WORD = r"(?=.*[^\W\d_]).{1,40}"
-_REPEATED = "lines that repeat another"
+_REPEATED = "lines that repeat another line"
 _NO_LABEL = "values that are not labels"
 _UNDECIDED = "cases without a label: no label has more than half of the votes"
-_NOT_APPLICABLE = f"{NO_SUCH} counts as a label (if it is not one, map it to null)"
+_NOT_APPLICABLE = f"{NO_SUCH} counts as a label (if n/a is no label, map n/a to null)"
 _UNTARGETED = "lines for rubrics that cases.rubrics leaves out"
 _REWORDED = "labels for another wording of their rubric (not used)"
 _Votes = dict[str, tuple[int | None, LabelRow]]
@@ -407,7 +407,7 @@ class Joiner:
                 Problem(
                     "each label is for another wording of its rubric",
                     file,
-                    hint="label again; or, if the meaning is the same, clear its rubric_digest",
+                    hint="label again; or, if the rubric means the same, clear rubric_digest",
                 )
             )
         for reason, count in left_out.items():
@@ -436,7 +436,7 @@ class Joiner:
         run_id = as_known(row.run_id, self._epochs)
         if row.line and run_id in self.unclear:
             raise DamagedError(
-                f"got {shown(run_id)}, which may be several cases",
+                f"got {shown(run_id)}, which may mean several cases",
                 f"name the case that is meant: {listed(self.unclear[run_id], 5)}",
                 ("run_id",),
             )
@@ -453,7 +453,7 @@ class Joiner:
                 hint = spreadsheet_hint(run_id, self._epochs)
                 hint = hint or nearest_hint(run_id, self._epochs, "id")
             raise DamagedError(
-                f"got {shown(run_id)}, and there is no such case; the cases are "
+                f"got {shown(run_id)}, and no case has this id; the cases are "
                 f"{listed(self._epochs, 5)}",
                 hint,
                 ("run_id",),
@@ -485,12 +485,12 @@ class Joiner:
             word = as_seen(raw)
             if as_word(raw) in NO_SUCH_WORDS:
                 hint = (
-                    "if it is an answer, say when it is right: `not_applicable: TEXT` in the "
-                    f"rubric; if it is no label, add `{NO_SUCH}: null` to map"
+                    "if n/a is an answer, say when n/a is right: `not_applicable: TEXT` in the "
+                    f"rubric; if n/a is no label, add `{NO_SUCH}: null` to map"
                 )
             elif re.fullmatch(_WORD, word) and not mapping and not self.ordinal:
-                meaning = f"{{{shown(word)}: 1}} if that is violated, else 0"
-                hint = f"say what its words mean: map: {meaning}"
+                meaning = f"{{{shown(word)}: 1}} if this word means violated, else 0"
+                hint = f"say what the words mean: map: {meaning}"
             raise DamagedError(str(error), hint, ("label",)) from None
 
 
@@ -504,9 +504,9 @@ def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
         f"this label ({as_seen(row.label)}) of the case {shown(row.run_id)} disagrees with line "
         f"{first_row.line} ({as_seen(first_row.label)})"
     )
-    hint = "remove one of the two"
+    hint = "remove one of the two labels"
     if not row.annotator:
-        hint += ", or add the column annotator if they are by two people"
+        hint += ", or add the column annotator if two people gave them"
     raise DamagedError(message, hint, ("label",))
 
 
@@ -691,7 +691,7 @@ class LabelTable:
                     lost.append(rows[0].run_id)
                 else:
                     votes[case_digest(case)] = rows
-        gone = f"not shown, because text or rubric differ from {file}: "
+        gone = f"not shown, because the text or rubric differs from {file}: "
         gone += f"{counted(len(lost), 'case')} on which people disagree ({listed(lost, 5)})"
         if not votes:
             message = gone if lost else f"people disagree on no case of {file}"

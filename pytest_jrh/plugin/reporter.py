@@ -43,7 +43,7 @@ from pytest_jrh.store.ledger import ledger_path, result_from
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 _WIDEST = 120
-_NO_DECISION = "no decision was made, because none of its cases was run"
+_NO_DECISION = "no decision was made, because no case of the suite was run"
 
 
 class Reporter:

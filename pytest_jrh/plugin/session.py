@@ -379,7 +379,8 @@ class Reviewing:
                 self._session.say(board.line())
                 if time.monotonic() > self._last_look and not opened.is_set():
                     raise pytest.UsageError(
-                        "--jrh-review: nobody has opened the page, and this is not a terminal"
+                        f"--jrh-review: nobody opened the page in {_SECONDS_TO_OPEN} seconds; "
+                        "without a terminal the session does not wait any longer"
                     )
         finally:
             # The time that the cases take shows in what follows.

@@ -303,7 +303,9 @@ def _shared(path: Path, _version: tuple[int, ...], interactions: bool) -> dict[s
             cassettes[name] = {"metadata": metadata, "interactions": exchanges[start:end]}
             start = end
         if interactions and len(exchanges) != start:
-            raise ValueError("its HTTP exchanges are not those that its head counts")
+            raise ValueError(
+                "the number of HTTP exchanges is not the number in the head of the file"
+            )
     return cassettes
 
 
@@ -338,7 +340,9 @@ def lock_file(folder: Path, path: Path) -> Path:
     return folder / f".locks/{digest(path.relative_to(folder).as_posix())[:32]}.lock"
 
 
-MAKE_ROOM = "Make room or fix the permissions, then run again: every call saved before is kept."
+MAKE_ROOM = (
+    "Free disk space or fix the permissions, then run again: every call saved before is kept."
+)
 # An answer is kept twice, as text and as the HTTP exchange; providers put about a page around it.
 _ANSWER = 32_768
 # Pretty-printed, indented and escaped, a request takes more than its letters.

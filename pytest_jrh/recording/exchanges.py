@@ -310,10 +310,10 @@ def changes_from(recorded: Sequence[Fields], request: HttpRequest) -> str:
         if _address(candidate) == _address(request):
             alike.append(candidate.parts)
     if not alike:
-        return "(no request to this address is recorded; another thread may have sent it)"
+        return "(no request to this address is recorded; another thread may have sent this request)"
     nearest = max(alike, key=lambda old: len(old.items() & parts.items()))
     lines = changed_parts(nearest, parts)
-    return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
+    return "\n".join(lines) or "(the same request is recorded, but fewer times)"
 
 
 def changed_parts(recorded: Fields, parts: Fields) -> list[str]:

@@ -46,17 +46,17 @@ from pytest_jrh.recording.tapes import Lookup, Tape
 
 _UNFINISHED = "unfinished"
 _NETWORK_ADVICE = (
-    "Make it send HTTP requests with requests, httpx, aiohttp or urllib3; or set `version` on the "
-    "judge, which then answers from its recorded verdict."
+    "Make the judge send HTTP requests with requests, httpx, aiohttp or urllib3; or set `version` "
+    "on the judge, to use its recorded verdicts."
 )
 _NEW_EACH_TIME = (
-    "If it differs each time (a time, a random id, a tracing thread's own post), recording again "
-    "does not help: set `version` on the judge, which then answers from its recorded verdict. If a "
-    "variable or a package of this environment has changed it, restore that."
+    "If the request differs each time (a time, a random id, a tracing thread's own post), "
+    "recording again does not help: set `version` on the judge, to use its recorded verdicts. If a "
+    "variable or a package of this environment has changed the request, restore that."
 )
 _LATE = (
-    "Set a longer `timeout` for the judge, or make it give up earlier; its completed requests are "
-    "recorded."
+    "Set a longer `timeout` for the judge, or make the judge give up earlier; its completed "
+    "requests are recorded."
 )
 
 
@@ -109,12 +109,12 @@ class TapedCalls:
                 # A plan runs nobody's code.
                 raise tape.missing(JUDGE.name, f"{code.who} has no recorded verdict.")
             if code.from_head and not live:
-                changes, why = "", "and there is none."
+                changes, why = "", "but has none."
                 if entry is not None:
                     changes = "\n".join(changed_parts(entry.asked, code.asked))
-                    why = "but that is of another judge or case."
+                    why = "but that verdict is of another judge or case."
                 raise tape.missing(
-                    JUDGE.name, f"{code.who} answers from its recorded verdict, {why}", changes
+                    JUDGE.name, f"{code.who} needs its recorded verdict, {why}", changes
                 )
             return await self._sent(code, run, live=live)
 
@@ -244,8 +244,8 @@ class TapedCalls:
         asker = code.who
         if halt.why == "room":
             cause = (
-                f"{asker} was stopped before a request whose answer could not be stored "
-                f"({halt.what}) in {self.tape.path.parent}."
+                f"{asker} was stopped before a request ({halt.what}), because the answer could not "
+                f"be stored in {self.tape.path.parent}."
             )
             return Unscored("model_error", stage=JUDGE.name, cause=cause, advice=MAKE_ROOM)
         url = halt.what.rpartition(" ")[2]
@@ -256,7 +256,7 @@ class TapedCalls:
             return Unscored(
                 "unrecorded",
                 stage=JUDGE.name,
-                cause=f"{asker} was stopped: {halt.what}, which no recording answers.",
+                cause=f"{asker} was stopped: {halt.what}, which cannot be recorded.",
                 advice=_NETWORK_ADVICE,
                 places=error_places(error),
             )

@@ -39,11 +39,11 @@ from pytest_jrh.recording.shown import SentTexts, is_cut
 _LONGEST_LINE = 160
 _NO_CALL = "no call was made, because its answer could not be stored under {}"
 
-_RECORD_OR_UNDO = "Record it (`next`, at the end, has the command), or undo the change."
+_RECORD_OR_UNDO = "Record the call (`next`, at the end, has the command), or undo the change."
 _UNUSABLE_NOW = "The recorded answer does not fit the present `verdict`, `score_map` and rubric"
 _CUT = (
-    "{}: the server of {} read far fewer tokens than it was sent, so it cut prompts; set a larger "
-    "window in `params`, such as {{num_ctx: 32768}} for Ollama."
+    "{}: the server of {} read far fewer tokens than were sent: the server cut prompts; set a "
+    "larger window in `params`, such as {{num_ctx: 32768}} for Ollama."
 )
 
 
@@ -428,7 +428,7 @@ class Tape:
             cause = f"The call is not in the cassette; the nearest recorded {stage} call differs."
             if changes.startswith("repeat:"):
                 # As where its first answer could not be read before.
-                reason, changes = f"repeat {request.repeat} was never asked", ""
+                reason, changes = f"repeat {request.repeat} was never recorded", ""
                 cause = "Only an earlier repeat is recorded."
         elif cassette.entries:
             cause = f"The cassette has no {stage} call."

@@ -244,7 +244,7 @@ def not_shown_text(result: CaseResult) -> str:
     """
     shown = result.extra.shown
     if shown is not None and shown.read:
-        return f"not shown its whole prompt: the server read {shown.read:,} tokens of it"
+        return f"not shown the whole prompt: the server read only {shown.read:,} tokens"
     if shown is None or not shown.missing:
         return ""
     if shown.is_whole:
@@ -305,7 +305,7 @@ class LabelBasis(NamedTuple):
 
 _BASES: Mapping[str, LabelBasis] = {
     "accepted": LabelBasis("accepted by a person", 1),
-    "altered": LabelBasis("changed on disk since", -1),
+    "altered": LabelBasis("changed on disk after the label", -1),
     "people": LabelBasis("people", 1),
     "program": LabelBasis("a program", 0),
     "made": LabelBasis(VERIFIER.name, 0),
@@ -366,7 +366,7 @@ _MOST_EDITS = 6
 _CONTEXT = 80
 _LONGEST_FIRST = 100
 _MOST_FIRST_LINES = 4
-_SEE_WHOLE = f"{INDENT}(use -v to see it whole)"
+_SEE_WHOLE = f"{INDENT}(-v shows the whole text)"
 _REWORDED = (
     "The label is about an earlier text of the rubric; the judge saw the text above. Review the "
     "case (--jrh-review)."
@@ -460,7 +460,7 @@ def disagreement_text(
         heading += f" ({_shown(Path(rubric.file))}:{rubric.line})"
     lines += ["", heading, *_prose(rubric.instructions), ""]
     why = label_reason(case)
-    expected = f"expected: {label}, by its label ({giver})"
+    expected = f"expected: {label}, by the label ({giver})"
     lines.append(f"{expected}:" if why else expected)
     if case.reworded:
         lines += wrapped(_REWORDED, WIDTH, INDENT)
@@ -475,7 +475,7 @@ def disagreement_text(
     else:
         every_part = titled_parts(case.messages)
         if edits:
-            lines.append(f"{counted(len(edits), 'edit')} made this case:")
+            lines.append(f"made by {counted(len(edits), 'edit')}:")
         elif not every_part:
             every_part = parts
         for edit, shown in islice(zip(edits, shown_edits(case), strict=True), _MOST_EDITS):

@@ -301,8 +301,8 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
 
 _PROBE_TITLES = ("n", "misled", "rate", "interval", "towards")
 _PROBE_NOTE = (
-    "misled: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
-    "intervals, row by row."
+    "misled: verdicts that are right on the unchanged case and wrong on the changed case. Each row "
+    "has its own 95% interval."
 )
 
 
@@ -324,8 +324,8 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> Iterator[Block]:
         yield Section(f"Probes: {heading}" if heading else "Probes", tuple(parts))
     if any(table.total.turned and not table.flicker.n for table in tables):
         text = (
-            "Without repeats it is not known how often a verdict changes by chance; "
-            f"{SUPPOSED_FLICKER:.0%} is assumed (repeats: 3 measures it)."
+            "Only repeats show how often a verdict changes by chance; without repeats, "
+            f"{SUPPOSED_FLICKER:.0%} is assumed (set repeats: 3)."
         )
         yield Sentence(text, "muted")
     if tables:
@@ -347,7 +347,7 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
             text += f"; the judge's flicker is {percent(table.flicker.value)}"
         sentences.append(f"{text}.")
     if not sentences and any(table.total.n for table in tables):
-        return ["No probe misled the judge more often than chance would (5%, by Holm's method)."]
+        return ["No probe misled the judge more often than chance explains (5%, by Holm's method)."]
     return sentences
 
 

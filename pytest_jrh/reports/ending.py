@@ -87,7 +87,7 @@ REPORTS: list[Report] = [
 ]
 
 _WIDEST = 120
-_NOTHING_JUDGED = "No case reached a verdict, so this session is not green."
+_NOTHING_JUDGED = "No case has a verdict, so this session is not green."
 _UNWRITTEN = (
     "This session is not green, because of failed writes. Free disk space or fix the permissions, "
     "and run again: recorded calls are not made again."
@@ -264,7 +264,7 @@ def _decide(
     no_verdict = ""
     reasons = Counter(result.why.reason for result in run.results if result.why.reason)
     for reason, number in reasons.most_common(1):
-        no_verdict = f"(in {number:,} {reason})"
+        no_verdict = f"({counted(number, 'case')}: {reason})"
     decision = decide(
         comparison,
         suite.gate,
@@ -451,8 +451,8 @@ def _updated(
         remaining = without_gone(run.suite, run.cases, before)
     if number := len(before.entries) - len(remaining.entries):
         outputs.problems.append(
-            f"{counted(number, 'record')} of cases that are no longer in the suite dropped from "
-            f"{target}."
+            f"Dropped from {target}: {counted(number, 'record')} of cases that are no longer in "
+            "the suite."
         )
     index = merge(remaining, new, dropped=frozenset(dropped), overwrite=overwrite)
     if _is_written(run):

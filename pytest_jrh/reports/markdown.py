@@ -47,8 +47,7 @@ LIMIT = 60_000
 FOLD = "Certainty and sources"
 _RESERVED = 400
 _CUT = (
-    "\n*This report was cut at its size limit: {lines} left out here. The other reports hold "
-    "everything.*\n"
+    "\n*This report was cut at its size limit: {lines} left out. The other reports are complete.*\n"
 )
 _MARKS: Mapping[Word, str] = {"": "", "PASS": "✅ ", "UNCLEAR": "🟡 ", "FAIL": "❌ "}
 _MOST_FOLDED = 2

@@ -565,9 +565,12 @@ def _block(block: Fields, text_kind: str) -> Json:
         return _part("call", str(block.get("name", "")), str(block.get("arguments", "")))
     image = IMAGE_DATA.match(str(block.get("image", ""))) if kind == "image" else None
     if image is not None:
-        return {**_part("image", f"image/{image[1]}", "not shown here"), "address": image.string}
+        return {
+            **_part("image", f"image/{image[1]}", "not shown in this report"),
+            "address": image.string,
+        }
     words = block_text(block).partition("\n")[2]
-    return _part("media", f"{kind or 'unknown'} block", words or "not shown here")
+    return _part("media", f"{kind or 'unknown'} block", words or "not shown in this report")
 
 
 def _part(kind: str, title: str, text: object) -> Json:

@@ -147,10 +147,10 @@ def _answer(session: Session, headlines: Mapping[str, Headline], *, bars: bool) 
         # A right score, where another level than the label is one, too.
         of_rubrics = {scale.within for scale in session.of_suite(suite).scale.present()}
         if any(of_rubrics):
-            within = counted(max(of_rubrics), "level")
+            within = f"{counted(max(of_rubrics), 'level')} of the label"
             if len(of_rubrics) > 1:
-                within = f"{min(of_rubrics):,} to {within}, by the rubric"
-            yield Sentence(f"right means within {within} of the label")
+                within = f"{min(of_rubrics):,} to {within}, depending on the rubric"
+            yield Sentence(f"right means within {within}")
         yield from topics.wrong_labels(session, suite)
         decision = session.decisions.get(suite)
         if decision is not None:
@@ -225,7 +225,7 @@ def _calibration(session: Session) -> Iterator[Section]:
             "cases are false alarms."
         )
         if of_judge.sure is not None:
-            text += f" It decides alone if it is at least {of_judge.sure:.4g} sure: "
+            text += f" The judge decides alone if it is at least {of_judge.sure:.4g} sure: "
             text += f"{of_judge.wrong.fraction} such verdicts are wrong."
         table = Table("probability", ("violated",), rows)
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
@@ -235,10 +235,11 @@ def _prompt(change: PromptChange) -> Block:
     """The prompt of a judge that changed since the baseline, compared word by word."""
     of = f" of judge {one_line(change.now.judge)}" if change.now.judge else ""
     if change.before is None or not change.is_reworded:
-        why = "its prompt was not kept (--jrh-update-baseline keeps it)"
+        why = "the prompt of that version was not kept (--jrh-update-baseline keeps prompts)"
         if change.before is not None:
-            why = "its prompt is the same: its model or another setting has changed"
-        return Sentence(f"the baseline has verdicts of another judge{of}; {why}", "warning")
+            why = "the prompt is the same, but the model or another setting has changed"
+        text = f"the verdicts{of} in the baseline are from another version of the judge; {why}"
+        return Sentence(text, "warning")
     file = Path(change.now.file).name
     pieces = near_changes(differences(change.before, change.now.prompt), _CONTEXT)
     return _diff(pieces, f"changed in {one_line(file) or 'the prompt'}{of}")
@@ -274,7 +275,7 @@ def _doubts(session: Session) -> Iterator[Block]:
         text = f"interrupted: {kept:,} of {counted(cases, 'case')} kept; run again to continue"
         if session.is_merge:
             missing = sum(len(decision.never_reported) for decision in session.decisions.values())
-            text = f"no shard has a result of {counted(missing, 'case')}: run what is missing, and "
+            text = f"no shard has a result of {counted(missing, 'case')}: run these cases, and "
             text += "merge all shards again"
         yield Sentence(text, "warning")
     yield from topics.not_shown_blocks(session)
@@ -367,11 +368,11 @@ def next_lines(session: Session) -> Iterator[Line]:
         missing = int(outcome.equals("unrecorded").sum())
         unusable = int(outcome.equals("invalid_response").sum())
         # Recorded answers cannot be used.
-        text = f"asks again about {counted(unusable, 'case')}; change the prompt, `verdict` and "
-        text += "`score_map`, or the model first"
+        text = f"asks again about {counted(unusable, 'case')}; before that, change the prompt, "
+        text += "`verdict` and `score_map`, or the model"
         if missing:
-            text = f"with an API key this records {counted(missing, 'case')}, and only what is "
-            text += "missing; --jrh-plan counts its calls and their cost"
+            text = f"with an API key, records the missing calls of {counted(missing, 'case')} and "
+            text += "no others; --jrh-plan counts these calls and their cost"
         yield Line("next", text, "warning", session.record_command)
         return
     for decision in decisions:
@@ -382,8 +383,8 @@ def next_lines(session: Session) -> Iterator[Line]:
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
-        text = "--verdict COL compares a judge with them; settle disputes in a column of their own "
-        yield Line("next", f"{text}(--settled COL), or with label --disagreements")
+        text = "--verdict COL compares a judge with these labels; settle disputes in a separate "
+        yield Line("next", f"{text}column (--settled COL), or with label --disagreements")
         return
     worst = worst_verdicts(session)
     if len(worst) and (session.is_table or session.word != "PASS"):
@@ -394,20 +395,20 @@ def next_lines(session: Session) -> Iterator[Line]:
         if table.is_finding or (session.word == "FAIL" and table.total.turned):
             first = session.result(table.cases[0]).spec
             text = f"read {one_line(f'{first.run_id} {first.variant}')} first, change "
-            text += f"{_judge_to_fix(session, table.judge)}, and run it again: -k {table.probe}"
+            text += f"{_judge_to_fix(session, table.judge)}, and run again with -k {table.probe}"
             yield Line("next", text)
             return
     if session.is_table:
         # The others run pytest again, which knows nothing of a table.
         return
     if session.word == "FAIL":
-        yield Line("next", "fix what failed, and run it again: only what is missing is made")
+        yield Line("next", "fix what failed, and run again: only the missing cases are made")
         return
     for (rubric, test), results in grouped_by(session.cases, "rubric_id", "test").items():
         kinds = {result.why.kind for result in results}
         if session.word != "PASS" and kinds <= {"no_plan", "not_confirmed"}:
-            text = f"{one_line(rubric)} has no case of {test}: reword it; if only tool calls can "
-            text += "break it, set `edits: acts` in `cases`"
+            text = f"{one_line(rubric)} has no case of {test}: reword this rubric; if only tool "
+            text += "calls can break the rubric, set `edits: acts` in `cases`"
             yield Line("next", text, command=session.command(["--jrh-record-mode=new_episodes"]))
             return
     if not session.is_judged:
@@ -425,7 +426,7 @@ def next_lines(session: Session) -> Iterator[Line]:
             text = "saves these verdicts as the baseline of later sessions"
         yield Line("next", text, command=session.command(options))
         return
-    text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases"
+    text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases again"
     command = session.command(["--jrh-judge-record-mode=new_episodes"])
     yield Line("next", text, command=command)
 
@@ -447,16 +448,16 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         grounds = session.grounds_of(session.suites[0])
         names = grounds.votes.person.names
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
-        text += f"; if a label{whose} is wrong, correct it in that row"
+        text += f"; if a label{whose} is wrong, correct that label in the table"
         if grounds.votes.disputed and grounds.file:
             text += f"; settle disputes: label TABLE --disagreements {one_line(grounds.file)}"
         elif grounds.votes.disputed:
-            text += "; settle disputes in a column of their own: --settled COL"
+            text += "; settle disputes in a separate column: --settled COL"
         return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
-    correct = "drop it" if is_made else "correct the data"
+    correct = "drop the case" if is_made else "correct the data"
     text = f"label wrong: {correct}; else fix {_judge_to_fix(session, wrong[0].judge)}"
     decisions = session.decisions.values()
     # A part of a suite is not what a baseline is updated from.
@@ -484,7 +485,7 @@ def _judge_to_fix(session: Session, judge: str) -> str:
 _DECIDED_BY: Mapping[Kind, str] = {
     "limit": "use more cases, or `repeats: 3`",
     "proof": "use more cases",
-    "left": "if they were removed on purpose, accept this with --jrh-update-baseline",
+    "left": "if these cases were removed on purpose, accept that with --jrh-update-baseline",
     "grown": "read the new cases; if they are right, accept them with --jrh-update-baseline",
 }
 """By the kind of a reason what decides what is UNCLEAR."""

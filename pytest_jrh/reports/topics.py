@@ -91,8 +91,8 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         return
     yield (
         "Exchange test of verdicts before and now: p is the chance of a loss this large (equal "
-        f"losses count by half), adjusted for the {counted(len(decision.sets), 'set')} compared. A "
-        f"set that lost more than allowed, and at least two cases, fails if p is below {SURE:.3g}."
+        f"losses count half), adjusted for the {counted(len(decision.sets), 'set')} compared. A "
+        f"set fails if p is below {SURE:.3g} and it lost at least two cases, and more than allowed."
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: change.finding.p_value)
@@ -100,9 +100,10 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         before, now = change.before, change.now
         by = f" by {one_line(change.judge)}" if change.judge else ""
         yield (
-            f"{change.title}{by}: {len(change.lost):,} lost and {len(change.won):,} won of "
-            f"{change.n:,}; {before.wrong:,} of {counted(before.verdicts, 'verdict')} wrong before "
-            f"and {now.wrong:,} of {now.verdicts:,} now; p = {change.finding.p_value:.3g}."
+            f"{change.title}{by}: of {change.n:,}, {len(change.lost):,} newly wrong and "
+            f"{len(change.won):,} newly right; {before.wrong:,} of "
+            f"{counted(before.verdicts, 'verdict')} wrong before and {now.wrong:,} of "
+            f"{now.verdicts:,} now; p = {change.finding.p_value:.3g}."
         )
 
 
@@ -299,7 +300,7 @@ def review_blocks(session: Session) -> Iterator[Block]:
     if decided:
         yield Sentence(f"Reviewed by people: {', '.join(decided)}.")
     if "void" in by_word:
-        title = "decisions that no longer count, because the case has been made differently since"
+        title = "decisions that no longer count, because the case has changed since"
         yield from _warning_cases(session, title, by_word["void"])
     for text in session.model_changes:
         yield Sentence(text, "warning")
@@ -308,8 +309,8 @@ def review_blocks(session: Session) -> Iterator[Block]:
     for (suite, rubric), results in grouped_by(reworded, "suite", "rubric_id").items():
         text = (
             f"{counted(len(results), 'case')} of the rubric {rubric!r} (suite {suite}) had "
-            "another text of the rubric when made: labels are about that text, verdicts about the "
-            "present one. Review them with --jrh-review."
+            "another text of the rubric when made: labels are about the old text, verdicts about "
+            "the new text. Review these cases with --jrh-review."
         )
         yield from _warning_cases(session, text, results)
     altered = [result for result in doubted if result.extra.altered]
@@ -323,8 +324,8 @@ def review_blocks(session: Session) -> Iterator[Block]:
     for equal in contradicting_cases(session):
         labels = " and ".join(map(str, sorted({result.label or 0 for result in equal})))
         text = (
-            f"{counted(len(equal), 'case')} with one rubric and text have contradicting "
-            f"labels ({labels}): not all can be right. Review them with --jrh-review."
+            f"{counted(len(equal), 'case')} with the same rubric and text have contradicting "
+            f"labels ({labels}). Review these cases with --jrh-review."
         )
         yield from _warning_cases(session, text, equal)
 
@@ -393,8 +394,8 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
         for count in shown_counts(results):
             if count.cut_by_server:
                 text = (
-                    f"{subject} has a server that read far fewer tokens than it was sent: it cut "
-                    f"the prompt of {counted(len(count.cut_by_server), 'case')}. Set a larger "
+                    f"{subject} has a server that read far fewer tokens than were sent: the server "
+                    f"cut the prompt of {counted(len(count.cut_by_server), 'case')}. Set a larger "
                     "window in `params`, such as {num_ctx: 32768} for Ollama."
                 )
                 yield from _warning_cases(session, text, map(session.result, count.cut_by_server))
@@ -496,16 +497,16 @@ def violation_sentences(session: Session, suite: str) -> Iterator[str]:
                 if rate.drawn:
                     labels += " drawn at random"
                 yield (
-                    f"{text}corrected by {labels}, {percent(corrected.value)} are (95% interval "
-                    f"{range_text(corrected)})."
+                    f"{text}corrected by {labels}, the share is {percent(corrected.value)} (95% "
+                    f"interval {range_text(corrected)})."
                 )
         if any(rate.corrected.value is not None and not rate.drawn for _, rate in rates):
             yield f"{by}{_NOT_DRAWN}"
 
 
 _NOT_DRAWN = (
-    "The corrected rate is valid only if the cases with a label were drawn at random from all, and "
-    "nothing says that they were (docs: labels)."
+    "The corrected share is valid only if the cases with a label were drawn at random from all "
+    "cases; pytest-jrh cannot tell whether they were (docs: labels)."
 )
 
 
@@ -549,7 +550,7 @@ def labels_line(session: Session) -> Iterator[Line]:
             "program": "by a program",
             "column": f"of column {one_line(grounds.column)}",
             "unconfirmed": "unverified",
-            "altered": "changed on disk since",
+            "altered": "changed on disk after the label",
         }
         if grounds.shared_models:
             texts["made"] = "by the judge's model"
@@ -583,7 +584,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     every_result = [*results, *(case for case in grounds.rejected if case.made_id not in ran)]
     of_suite = list(_held_sentences(every_result, grounds))
     if not of_suite:
-        yield "No judged case has a person's blind label: nothing compares the judge with people."
+        yield "No judged case has a person's blind label, so the judge is not compared with people."
     yield from of_suite
     by_rubric = grouped_by(every_result, "rubric_id")
     for rubric, of_rubric in by_rubric.items():
@@ -623,7 +624,7 @@ def _against(against: AgainstPeople) -> str:
     if left_out:
         text += f"; {' and '.join(left_out)} left out"
     if against.labelled < FEWEST_LABELS:
-        return f"{text}): too few to correct a figure with; at least {FEWEST_LABELS} are needed."
+        return f"{text}): too few to correct a figure; at least {FEWEST_LABELS} are needed."
     texts = []
     reasons = set()
     for key, anchored in against.figures.items():
@@ -664,7 +665,7 @@ def people_answer(session: Session, suite: str) -> Iterator[Block]:
     if people is not None:
         text = f"people agree with each other in {percent(people.agreement.raw.value)}"
         for judge, beside in people.judges.items():
-            text += f", {one_line(judge or THE_JUDGE)} with them in "
+            text += f", {one_line(judge or THE_JUDGE)} with people in "
             text += percent(beside.agreement.value)
         yield Sentence(text)
     votes = session.grounds_of(suite).votes
@@ -699,7 +700,7 @@ def people_sections(session: Session) -> Iterator[Section]:
     for suite, people in session.people.items():
         blocks: list[Block] = [Sentence(f"People agree in {agreement_text(people.agreement)}.")]
         if is_weighted:
-            blocks.append(Sentence("Here each label counts once, whatever its weight."))
+            blocks.append(Sentence("In this section each label counts once, whatever its weight."))
         blocks.append(pairs_table("beside each other", people.pairs))
         for judge, beside in people.judges.items():
             name = one_line(judge or THE_JUDGE)
@@ -708,13 +709,13 @@ def people_sections(session: Session) -> Iterator[Section]:
                 text = (
                     f"Alternative annotator test: {name} does at least as well as {experts:,} of "
                     f"{len(test.people):,} people with a margin of 0.2 (if they are experts), and "
-                    f"as {others:,} with a margin of 0.1 (if they are not); it needs half of them. "
-                    "It agrees with the others at least as well as a person does in "
-                    f"{figure(test.advantage).whole}."
+                    f"as {others:,} with a margin of 0.1 (if they are not); to pass, it needs half "
+                    f"of the people. In {figure(test.advantage).whole}, it agrees with the other "
+                    "people at least as well as a person does."
                 )
                 blocks.append(Sentence(text))
             by_votes = [f"{title} {figure(of).whole}" for title, of in beside.by_votes.items()]
             if by_votes and not is_weighted:
-                text = f"With disputed cases by their votes, {name}: {', '.join(by_votes)}."
+                text = f"If disputed cases count by their votes, {name} has {', '.join(by_votes)}."
                 blocks.append(Sentence(text))
         yield Section(f"{session.prefix(suite)}People", blocks)

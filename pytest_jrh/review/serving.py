@@ -140,7 +140,7 @@ _ENTRY = """<!doctype html>
 <body><p><a href="/">Open the page</a></p></body></html>
 """
 _STRANGER = (
-    "This address is of a session that has ended. Open the one that the command printed last."
+    "This address belongs to a session that has ended. Open the last address that was printed."
 )
 
 

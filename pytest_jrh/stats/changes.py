@@ -461,21 +461,21 @@ _MOST_NAMED = 3
 def chance_text(change: SetChange, noun: str) -> str:
     """How often chance does as much, of a judge or prompt, as the `noun` says."""
     if change.asked.is_certain:
-        return "it asks no model, so chance plays no part"
+        return "the judge asks no model, so chance plays no part"
     finding = change.finding
     share, p_value = finding.share, finding.p_value
     of_hundred = "fewer than 1" if share < _HUNDREDTH else f"{100 * share:.0f}"
     if change.asked.question == "again":
-        text = f"if nothing had changed, {of_hundred} of 100 sessions would lose as much"
+        text = f"if nothing had changed, {of_hundred} of 100 sessions would show such a loss"
     elif change.asked.question == "another":
-        text = f"an equally good model would lose as much in {of_hundred} of 100"
+        text = f"{of_hundred} of 100 equally good models would show such a loss"
         if change.runs < change.n:
-            text += f" (the cases of {counted(change.runs, 'cluster')} change together)"
+            text += f" (cases of one cluster count together: {counted(change.runs, 'cluster')})"
     else:
-        text = f"a {noun} neither better nor worse would lose as much in {of_hundred} of 100"
+        text = f"{of_hundred} of 100 equally good {noun}s would show such a loss"
     level = SURE if finding.word == "FAIL" else DOUBT
     if p_value <= level < share:
-        text += f" ({100 * p_value:.2g} if equal losses count by half, which decides)"
+        text += f" ({100 * p_value:.2g} if equal losses count half: that number decides)"
     return text
 
 
@@ -494,7 +494,7 @@ def needed_text(change: SetChange) -> str:
         times = (quantile(1 - SURE) / quantile(1 - p_value)) ** 2
         more = counted(max(1, math.ceil(change.n * (times - 1))), f"more {noun}")
     if change.before.verdicts == change.now.verdicts == change.n:
-        return f"ask old and new 3 times (`repeats: 3`), or label {more}"
+        return f"ask the old and the new judge 3 times (`repeats: 3`), or label {more}"
     return f"label {more}"
 
 
@@ -518,7 +518,7 @@ def loss_text(sets: Sequence[SetChange]) -> str:
         texts.append(text)
     if len(by_name) > _MOST_NAMED:
         [*_, last] = by_name.values()
-        texts.append(f"more of {counted(len(by_name) - _MOST_NAMED, f'other {last.kind}')}")
+        texts.append(f"some of {counted(len(by_name) - _MOST_NAMED, f'other {last.kind}')}")
     if texts:
         clauses.append(f"is newly wrong on {', '.join(texts)}")
     return " and ".join(clauses)
@@ -527,18 +527,18 @@ def loss_text(sets: Sequence[SetChange]) -> str:
 def _set_text(change: SetChange) -> str:
     lost, before = len(change.lost), change.right_before
     if change.kind == PROBE:
-        turned = counted(change.net, "more verdict")
-        return f"is misled by {one_line(change.name)} in {turned} of {change.n:,} than before"
+        more = f"{change.net:,} more of {counted(change.n, 'verdict')} than before"
+        return f"is misled by {one_line(change.name)} in {more}"
     if change.kind == SHIFT:
         direction, unit = "high", change.width
         if change.now.mean < 0:
             direction, unit = "low", -change.width
         was, now = unit * change.before.mean or 0.0, unit * change.now.mean
         text = f"scores {one_line(change.name)} {now:.2f} levels too {direction} on average"
-        return f"{text}, before {was:.2f}"
+        return f"{text} (before {was:.2f})"
     if change.is_ordered:
         was, now = change.before.mean * change.width, change.now.mean * change.width
-        return f"is off by {now:.2f} levels on average, before by {was:.2f}"
+        return f"is off by {now:.2f} levels on average (before {was:.2f})"
     if change.net <= 0:
         return f"is wrong in {_of_verdicts(change)} on {change.case_word} cases"
     if change.of_class is None:
@@ -596,7 +596,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
     # Of many classes those that may hide most.
     widest = sorted(hidden.values(), key=lambda of: -of.bound)[:_MOST_NAMED]
     if any(of.bound >= 1 for of in widest):
-        return f"{text}: any loss could be hidden"
+        return f"{text}; on other cases any loss is possible"
     bounds = []
     for of in filter(widest.__contains__, hidden.values()):
         # The smallest change for the worse that other runs exclude, rounded up.
@@ -605,7 +605,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
             rounded_up = math.ceil(round(100 * of.bound, 6))
             text_of = f"{counted(rounded_up, 'point')} {of.of_class.loss}"
         bounds.append(text_of)
-    return f"{text}: up to {' and '.join(bounds)} could be hidden"
+    return f"{text}; other cases may have up to {' and '.join(bounds)}"
 
 
 def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
@@ -621,6 +621,6 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
     lost = sum(len(of.lost) for of in classes)
     if won and lost:
         cases, net = counted(sum(of.n for of in classes), "case"), abs(lost - won)
-        more = f"{net:,} {'more' if lost > won else 'fewer'} {'is' if net == 1 else 'are'}"
-        change = more if net else "as many are"
-        yield f"{won:,} newly right; of all {cases}, {change} wrong"
+        more = f"{net:,} {'more' if lost > won else 'fewer'} than before"
+        change = more if net else "as many as before"
+        yield f"{won:,} newly right; wrong of all {cases}: {change}"

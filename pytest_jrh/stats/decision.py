@@ -270,8 +270,8 @@ def decide(comparison: Comparison, rules: GateRules, held: Held) -> Decision:
 
 
 _NOTHING_COMPARED = {
-    NOT_IN_BASELINE: "it has no case of this suite",
-    CASE_CHANGED: "every case has a different text or label there",
+    NOT_IN_BASELINE: "the baseline has no case of this suite",
+    CASE_CHANGED: "every case has another text or label in the baseline",
 }
 
 
@@ -375,9 +375,9 @@ def _wrong(session: _Session) -> Iterator[Reason]:
         if cases:
             text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
             if session.has_baseline:
-                text = f"{text}, of a rubric, class or judge that the baseline does not have"
+                text = f"{text}; the rubric, class or judge of these cases is not in the baseline"
             elif session.is_active:
-                text = f"{text}; no limit is about that"
+                text = f"{text}; no limit covers these cases"
             reasons.append(Reason("FAIL", "wrong", text, judge, cases))
     yield from sorted(reasons, key=lambda reason: -len(reason.cases))
 
@@ -397,7 +397,7 @@ def _probes(session: _Session) -> Iterator[Reason]:
         if table.is_finding:
             yield Reason("FAIL", "probe", text, table.judge, table.cases)
         else:
-            text = f"{text}, which its flicker may explain"
+            text = f"{text}, which the judge's flicker may explain"
             yield Reason("UNCLEAR", "probe", text, table.judge, table.cases)
 
 
@@ -418,7 +418,7 @@ def _left(session: _Session) -> Iterator[Reason]:
     if skipped:
         parts.append(f"{len(skipped):,} skipped")
     if held.common:
-        parts.append("by --common only those that both have")
+        parts.append("--common compares only the cases of both tables")
     if parts:
         cases = sorted(missing | skipped)
         total = compared + len(cases)
@@ -451,7 +451,7 @@ def _grown(session: _Session) -> Iterator[Reason]:
             kind = "new case" if of_class is None else f"new {one_line(of_class.word)} case"
             text = (
                 f"{session.held.subject(judge)} is wrong on {out_of(wrong, len(of_new), kind)}, "
-                f"and on {out_of(others, len(of_compared))} that were compared"
+                f"and on {out_of(others, len(of_compared), 'compared case')}"
             )
             reasons.append(Reason(word, "grown", text, judge, of_new.wrong_ids))
         # One says it: a failure, of all cases where these fail.
@@ -467,7 +467,7 @@ def opposite(judged: Verdicts, subject: str, turning: str) -> Iterator[Reason]:
     # As if no two cases shared a run.
     kappa = estimate_kappa(pairs, range(len(pairs)))
     if kappa.upper is not None and kappa.upper < 0:
-        text = f"{subject} says the opposite of the labels: 1 may mean the opposite"
+        text = f"{subject} says the opposite of the labels: the two values may be swapped"
         text = f"{text}; {turning}" if turning else text
         yield Reason("UNCLEAR", "opposite", text, judged.judge.present()[0])
 
@@ -517,7 +517,7 @@ def _unproven(session: _Session) -> Iterator[Reason]:
         if is_replay or all(of.bound < max_drop for of in classes):
             continue
         subject = session.held.subject(judge)
-        text = f"{subject} is not proven to lose less than {points(max_drop)} on other cases"
+        text = f"{subject} may be worse by {points(max_drop)} or more on other cases"
         yield Reason("UNCLEAR", "proof", text, judge)
 
 
@@ -528,7 +528,11 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
         first = reasons[0]
         alike = {reason.judge for reason in reasons if reason[:2] == first[:2]}
         more = len(alike - {first.judge})
-        text = f"{first.text}; likewise {counted(more, 'more judge')}" if more else first.text
+        text = (
+            f"{first.text}; the same is true of {counted(more, 'more judge')}"
+            if more
+            else first.text
+        )
     else:
         text = _pass_text(session)
     regressions = session.comparison.regressions
@@ -536,7 +540,7 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
         lost = counted(len(regressions), "case")
         text = f"{text}; this update accepts a loss: {lost} newly wrong"
     if held.changed:
-        text = f"the baseline was updated here: {held.changed}; {text}"
+        text = f"this change updates the baseline: {held.changed}; {text}"
     deselected = held.scope.deselected - held.left_out
     return f"{text} ({counted(len(deselected), 'case')} deselected)" if deselected else text
 
@@ -569,11 +573,11 @@ def _pass_text(session: _Session) -> str:
     if wrong:
         text = f"{is_or_are} wrong on {out_of(wrong, len(judged), 'case')}"
         return f"{text}, as the limits allow{interval}"
-    if wrong_labels:
-        verb = "give" if several else "gives"
-        return f"{subject} {verb} {labels}, of which people found {wrong_labels:,} wrong"
     every = "all " if len(judged) > 1 else ""
-    return f"{subject} {'agree' if several else 'agrees'} with {every}{labels}{interval}"
+    text = f"{subject} {'agree' if several else 'agrees'} with {every}{labels}"
+    if wrong_labels:
+        return f"{text}, of which people found {wrong_labels:,} wrong"
+    return f"{text}{interval}"
 
 
 def _wrong_text(judged: Verdicts) -> str:

@@ -124,8 +124,8 @@ COLUMNS = (
         "accuracy",
         "rate",
         "accuracy",
-        "The share of verdicts that are right: the label, or on a wide scale near it "
-        "(`suite.within`).",
+        "The share of verdicts that are right: equal to the label, or near the label on a wide "
+        "scale (`suite.within`).",
     ),
     Column("recall", "share", "recall", "The share of the violations that the judge found.", _TWO),
     Column(
@@ -177,7 +177,7 @@ COLUMNS = (
         "weighted_kappa",
         "number",
         "weighted kappa",
-        "Kappa with quadratic weights: near misses count less against the judge than large ones.",
+        "Kappa with quadratic weights: small errors count less than large ones.",
         _LEVELS,
     ),
     Column(
@@ -191,7 +191,8 @@ COLUMNS = (
 
 
 ONE_BY_ONE = (
-    "Each interval is for new cases under these rubrics; about one in 20 misses its true figure."
+    "Each interval is for new cases under these rubrics; about one interval in 20 does not contain "
+    "the true figure."
 )
 """What is said under a table with several rows."""
 
@@ -269,12 +270,12 @@ def tie_sentence(statistics: Statistics) -> str:
         return ""
     left_out = ""
     if statistics.scale.is_ordered:
-        left_out = "; mean error, bias and weighted kappa leave them out"
+        left_out = ", but not for mean error, bias and weighted kappa"
     elif not statistics.scale.has_two:
-        left_out = "; kappa and F1 leave them out"
+        left_out = ", but not for kappa and F1"
     return (
         f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
-        f"They count as wrong{left_out}."
+        f"These cases count as wrong{left_out}."
     )
 
 
@@ -336,7 +337,7 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     if len(matrix.given_answers) == 1 and (rubrics == 1 or is_worthless):
         [answer] = matrix.given_answers
         if answer == TIE and statistics.flicker.count == matrix.n:
-            return f"No verdict holds in both orders: all {matrix.n:,} cases count as ties."
+            return f"No verdict is the same in both orders: all {matrix.n:,} cases count as ties."
         verdict = statistics.scale.meant(answer)
         return f"Constant verdict: {verdict} for all {matrix.n:,} cases."
     if not is_worthless:
@@ -393,7 +394,7 @@ def reliability(results: Iterable[CaseResult] | Verdicts) -> Reliability:
     verdicts = results if isinstance(results, Verdicts) else Verdicts.of(results)
     judge_sections = sections(verdicts)
     if len(judge_sections) != 1:
-        raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
+        raise ValueError(f"the results have {len(judge_sections)} judges or suites; must be one")
     [section] = judge_sections
     return Reliability(
         _named_figures(section.total),
@@ -509,8 +510,8 @@ def _first_share(scale: Scale, answers: Sequence[int]) -> float:
 def favour_sentence(favour: Favour) -> str:
     """How often a system wins by people, and by the judge."""
     more, by_people = favour.more.value or 0.0, favour.people.value or 0.0
-    text = f"{one_line(favour.system)} wins {percent(by_people)} of its pairs by people and "
-    text += f"{percent(by_people + more)} by the judge: {100 * more:+.1f} points"
+    text = f"{one_line(favour.system)} wins {percent(by_people)} of its pairs according to people, "
+    text += f"and {percent(by_people + more)} according to the judge: {100 * more:+.1f} points"
     lower, upper = favour.more.lower, favour.more.upper
     if lower is not None and upper is not None:
         text += f" ({100 * lower:+.1f} to {100 * upper:+.1f})"
@@ -519,16 +520,20 @@ def favour_sentence(favour: Favour) -> str:
 
 def places_sentence(places: Places) -> str:
     """How often a judge takes the first answer, and what changes with the order."""
-    text = f"The judge takes the first answer in {percent(places.first.value)} "
-    text += f"({range_text(places.first)}) of its verdicts that name one."
+    text = (
+        f"Where the judge prefers an answer, it is the first one in {percent(places.first.value)}"
+    )
+    text += f" ({range_text(places.first)})."
     if not places.same.n:
         return text
     same, (first, second) = places.same, places.taken
-    text += f" In both orders it says the same about {same.fraction} pairs ({range_text(same)}%)"
+    text += (
+        f" In both orders the judge says the same about {same.fraction} pairs ({range_text(same)}%)"
+    )
     flips = same.n - (same.count or 0)
     if flips:
-        text += f"; of the {counted(flips, 'other')} it takes the first answer both times in "
-        text += f"{first:,}, the second in {second:,}"
+        text += f"; of the {counted(flips, 'other')}, it takes the first answer both times in "
+        text += f"{first:,} and the second in {second:,}"
     return f"{text}."
 
 

@@ -442,7 +442,7 @@ def limit_text(limit: Limit, subject: str) -> str:
     if limit.rule == "max_rate":
         of = f" by {one_line(limit.judge)}" if limit.judge else ""
         if limit.figure.value is None:
-            return f"{limit.probe} has no verdict{of}"
+            return f"no case of {limit.probe} has a verdict{of}"
         text = f"{limit.probe} misled the judge in {out_of(wrong, n, 'verdict')}{of}"
         allowed = f"max_rate {100 * limit.limit:.4g}% allows {int(limit.limit * n + _ROUNDING):,}"
     elif limit.figure.value is None:
@@ -460,7 +460,7 @@ def limit_text(limit: Limit, subject: str) -> str:
         allowed = f"{limit.name} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
     text = f"{text}; {allowed}"
     if limit.by_flicker:
-        return f"{text}, but its flicker may be the only cause"
+        return f"{text}, but the judge's flicker may be the only cause"
     if limit.unproven and not limit.broken:
-        return f"{text}, but that is not proven for other cases"
+        return f"{text}, but on other cases the judge may be within the limit"
     return text

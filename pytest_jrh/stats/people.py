@@ -57,7 +57,7 @@ FEWEST_OF_CLASS = 10
 # By simulation, fewer labels without a wrong one are too often of a suite that has wrong ones: of
 # 2% the figure by 30 labels was off by 0.6 points. With 60 it is off by 0.3 at most.
 _CONFIRMING_LABELS = 60
-_UNSEEN = "people labelled no such case"
+_UNSEEN = "people labelled no case of this class"
 # What a sample did not show and may still be there: a third of a discordant case of each kind, as
 # in the neutral prior of a share (Kerman 2011, Electron J Stat 5:1450-1470). By simulation half a
 # case covers too much, and a quarter too little; of rates, half as much covers them.
@@ -156,8 +156,8 @@ def _missing(clusters: Clusters, labels: int, *, is_ratio: bool) -> str:
     if not is_ratio and labels < FEWEST_LABELS:
         return f"{counted(labels, 'label')}; at least {FEWEST_LABELS} are needed"
     if is_ratio and labels < FEWEST_OF_CLASS:
-        cases_of_class = counted(labels, "such case")
-        return f"people labelled {cases_of_class}; at least {FEWEST_OF_CLASS} are needed"
+        cases = counted(labels, "case")
+        return f"people labelled {cases} of this class; at least {FEWEST_OF_CLASS} are needed"
     if len(set(clusters)) == 1:
         return "all cases come from one source"
     return ""
@@ -455,7 +455,7 @@ def agreement(votes: Votes) -> Agreement:
     counts = votes.counts(values)
     of_several = counts.sum(axis=1) > 1
     if not of_several.any():
-        missing = Estimate(why="no case has labels of two people")
+        missing = Estimate(why="no case has labels from two people")
         return Agreement(missing, missing)
     counts, clusters = counts[of_several], votes.clusters[of_several]
     sizes = counts.sum(axis=1)

@@ -510,7 +510,7 @@ def confusions(matrix: ConfusionMatrix, scale: Scale) -> Iterator[str]:
         is_most = 2 * most > n
         if label not in matrix.given_answers:
             calls = f": calls {most:,} of them {called}" if is_most else ""
-            yield f"Never says {word}, which is right in {counted(n, 'case')}{calls}."
+            yield f"Never says {word}, the right answer in {counted(n, 'case')}{calls}."
         elif is_most:
             cases = counted(n, f"{word} case")
             if scale.is_ordered and label != NOT_APPLICABLE:
@@ -555,7 +555,7 @@ _APPLIES = classed(((_LEVEL, ""), (NO_SUCH, "")))
 GIVEN_NO_LEVEL = replace(
     _APPLIES.classes[0],
     newly_wrong=lambda wrong, cases: (
-        f"says n/a to {out_of(wrong, cases, 'case')} that it gave a level before"
+        f"says n/a to {out_of(wrong, cases, 'case')} to which it gave a level before"
     ),
     loss="more n/a instead of a level",
     noun="case",

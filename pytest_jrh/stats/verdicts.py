@@ -556,13 +556,13 @@ def _judges_of(
 NOT_IN_BASELINE = "not in the baseline"
 NOT_IN_SUITE = "no longer in the suite"
 NO_VERDICT = "without a verdict"
-CASE_CHANGED = "the text of the case or its rubric, or its label, has changed"
+CASE_CHANGED = "the text, rubric or label of the case has changed"
 # What a suite is compared by where it has grown: fewer runs cannot show a loss of another judge.
 _FEWEST_RUNS = 5
 _KINDS = {
-    NOT_IN_SUITE: "left the suite",
+    NOT_IN_SUITE: NOT_IN_SUITE,
     NO_VERDICT: NO_VERDICT,
-    CASE_CHANGED: "with other labels or texts",
+    CASE_CHANGED: "with another label or text",
 }
 
 

@@ -206,7 +206,7 @@ def labelled_by(case: Case) -> LabelSource | None:
 
 LONGEST_REASONING = 2_000
 LONGEST_PROMPT = 60_000
-_RESTORE = "if this file is the baseline, restore it from git; else name the baseline's file"
+_RESTORE = "if this file is the baseline, restore it from git; if not, name the baseline's file"
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
 _BOTH = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
 _NOT_ASCII = "[^ -~]"
@@ -341,7 +341,7 @@ class BaselineFile:
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
             head = (
                 f"The baseline {self.name} was not updated, because this session has no verdict on"
-                f" {counted(len(lost), 'case')} of it:"
+                f" {counted(len(lost), 'case')} of the baseline:"
             )
             return [
                 _named(head, lost, node),
@@ -351,12 +351,12 @@ class BaselineFile:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
         atomic_write(self.path, render(made.baseline, redactor))
         done = [
-            f"The baseline {self.name} now holds {counted(len(made.baseline.cases), 'case')}: "
+            f"The baseline {self.name} now has {counted(len(made.baseline.cases), 'case')}: "
             f"{len(made.added):,} added, {len(made.changed):,} changed, "
             f"{len(made.removed):,} removed."
         ]
         if made.kept:
-            head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
+            head = f"Not updated, because there is no verdict ({counted(len(made.kept), 'case')}):"
             done.append(_named(head, made.kept, node))
         return done
 
@@ -370,7 +370,7 @@ def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> s
 _GITHUB, _GITLAB = "GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"
 _TO_HAVE_BASE = {
     _GITHUB: "give actions/checkout fetch-depth: 2",
-    _GITLAB: f"run git fetch --depth=1 origin ${_GITLAB} before it",
+    _GITLAB: f"run git fetch --depth=1 origin ${_GITLAB} first",
 }
 
 
@@ -391,13 +391,13 @@ def baseline_there(
     if listed == "":
         return NO_BASELINE
     text = git_output(file.parent, "cat-file", "blob", f"{commit}:{name}") if listed else None
-    remedy = f"its base cannot be read: {_TO_HAVE_BASE[variable]}"
+    remedy = f"the base branch cannot be read: {_TO_HAVE_BASE[variable]}"
     if text is not None:
         try:
             return parsed(text, file.name)
         except InputError:
-            remedy = f"{name} of its base has an older format, or is damaged"
-    return f"whether this pull request changes the baseline is not known, as {remedy}"
+            remedy = f"{name} of the base branch has an older format, or is damaged"
+    return f"it is not known whether this pull request changes the baseline: {remedy}"
 
 
 def _base_commit(folder: Path, variable: str, base: str) -> str:

@@ -244,7 +244,7 @@ def case_of(
             f"the case was made for other instructions than rubric {rubric.id!r} has now",
             entry.place.path,
             entry.place.number,
-            hint="Make it again from the log, or restore the rubric "
+            hint="Make the case again from the log, or restore the rubric "
             f"({rubric.file}:{rubric.line}).",
         )
     return case
@@ -435,7 +435,7 @@ def earlier_results(
         return results, []
     return results, [
         f"{counted(left_out, 'result')} of earlier sessions left out of {path.name}: the case, the "
-        "judge, or how often it judges has changed."
+        "judge or the number of repeats has changed."
     ]
 
 

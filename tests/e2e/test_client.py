@@ -217,7 +217,7 @@ def test_without_a_key_nothing_is_sent_and_the_case_is_unrecorded(
     ("model", "environment", "cause"),
     [
         ("vertex_ai/gemini-2.5-pro", VERTEX, "the package google-auth is not installed"),
-        ("vertex_ai/claude-sonnet-4-5", VERTEX, "is not installed, which litellm needs"),
+        ("vertex_ai/claude-sonnet-4-5", VERTEX, "is not installed, and litellm needs it"),
         ("bedrock/us.amazon.nova-pro-v1:0", AWS, "the package boto3 is not installed"),
         ("azure/deployment", {"AZURE_API_KEY": "none"}, SETTING),
         ("watsonx/ibm/granite", {}, SETTING),
@@ -276,7 +276,7 @@ def test_five_answers_in_another_form_stop_it(make_bench: MakeBench, server: Mod
     [notice] = session.notices
     assert "would fail the same way: openai/gpt-4.1-mini gave 3" in notice
     assert "is not JSON (got 'I have read" in notice
-    assert "give the stage a model with structured output" in notice
+    assert "give the stage a model that supports structured output" in notice
     server.answer = Obedient()
     assert bench.run(max_workers=1).outcome_names == [*UNREAD, *["agree"] * 3]
     assert (server.count("planner"), server.count("judge")) == (8, 18)

@@ -207,10 +207,10 @@ TOO_LONG = "the answer is longer than 1 MB"
 @pytest.mark.parametrize(
     ("body", "packing", "cause"),
     [
-        (gzip.compress(PACKED), "gzip, gzip", "it is compressed (gzip, gzip)"),
-        (DEFLATED, "br", "it is compressed (br)"),
-        (DEFLATED, "zstd", "it is compressed (zstd)"),
-        (DEFLATED, "deflate", "it is compressed (deflate)"),
+        (gzip.compress(PACKED), "gzip, gzip", "the answer is compressed (gzip, gzip)"),
+        (DEFLATED, "br", "the answer is compressed (br)"),
+        (DEFLATED, "zstd", "the answer is compressed (zstd)"),
+        (DEFLATED, "deflate", "the answer is compressed (deflate)"),
         (LONG, "identity", TOO_LONG),
         (PACKED, "gzip", TOO_LONG),
         # It says that it is packed, and is not.

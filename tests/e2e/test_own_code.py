@@ -198,7 +198,7 @@ def test_no_request_is_sent_without_room(bench: OwnCode, monkeypatch: pytest.Mon
         patch.setattr(tapes, "room_for", Mock(side_effect=OSError(28, "No space left on device")))
         full = bench.judge("once")
     assert (full.outcome, bench.service.asked) == ("model_error", [])
-    assert "The judge judges.py:judge was stopped before a request whose answer" in said(full)
+    assert "The judge judges.py:judge was stopped before a request (" in said(full)
     assert "No space left on device" in said(full)
     assert bench.judge("once").outcome == "agree"
 
@@ -255,7 +255,7 @@ def test_with_a_version_the_recorded_verdict_answers_and_no_other_judges(bench: 
     assert bench.ready.judge_fingerprints[None] != first
     stale = bench.judge()
     assert stale.outcome == "unrecorded"
-    assert "answers from its recorded verdict, but that is of another judge" in said(stale)
+    assert "needs its recorded verdict, but that verdict is of another judge" in said(stale)
     assert '    -{"judge": "1", "case": ' in no_verdict_text(stale.why)
     assert '    +{"judge": "2", "case": ' in no_verdict_text(stale.why)
 
@@ -432,7 +432,7 @@ def test_a_judge_that_goes_past_the_recording_is_stopped_and_named(bench: OwnCod
     stopped = bench.judge()
     assert not bench.service.asked
     assert stopped.outcome == "unrecorded"
-    reached = f"127.0.0.1:{bench.service.port}, which no recording answers."
+    reached = f"127.0.0.1:{bench.service.port}, which cannot be recorded."
     assert f"The judge judges.py:judge was stopped: it tried to reach {reached}" in said(stopped)
 
 

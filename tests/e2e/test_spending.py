@@ -202,7 +202,7 @@ def test_a_limit_below_one_call_is_said(bench: Bench, server: ModelServer, tmp_p
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).only
     assert result.outcome == "over_budget"
     assert "$0.00 of $0.0100 are spent or reserved" in said(result)
-    assert "to lower that, lower its stage's `max_tokens`" in said(result)
+    assert "a lower `max_tokens` of its stage makes calls cheaper" in said(result)
     assert server.count() == 0
 
 
@@ -398,4 +398,4 @@ def test_no_process_repeats_beyond_the_limit(make_bench: MakeBench, server: Mode
     files.configure(repeating(1))
     one = run_pytest(files.folder, files.option, "-k", "run-1")
     assert "5 results of earlier sessions left out" in one.stdout
-    assert "how often it judges has changed" in " ".join(one.stdout.split())
+    assert "the number of repeats has changed" in " ".join(one.stdout.split())

@@ -300,14 +300,14 @@ def test_a_word_that_is_no_verdict_is_named_and_may_become_one(tmp_path: Path) -
     config("kind|not kind")
     with ModelServer(lambda request: "unkind" if "return" in request.text else "kind") as server:
         done = session(tmp_path, server, "--jrh-record-mode=once")
-        reason = '(in 1 the answer ends in "unkind", which is not a verdict)'
+        reason = '(1 case: the answer ends in "unkind", which is not a verdict)'
         assert reason in " ".join(done.stdout.split())
         # What has no verdict could turn that.
         assert "always says" not in done.stdout, done.stdout
         assert "labels      3 of column" in done.stdout, done.stdout
         config("kind|unkind")
         done = session(tmp_path, server)
-        assert "FAIL  1 case has no verdict (in 1 repeat 2 was never asked)" in done.stdout
+        assert "FAIL  1 case has no verdict (1 case: repeat 2 was never recorded)" in done.stdout
 
 
 def test_a_prompt_that_shows_a_context_needs_one(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_two_suites_of_one_name_are_refused(pytester: pytest.Pytester, recorded:
     shared = (recorded.panel.option, recorded.scale.option)
     result = pytester.runpytest_inprocess(*options, *shared)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    named = "*tiny.yml: a suite is named after its file*is a suite `tiny` too*"
+    named = "*tiny.yml: a suite is named after its file*has the name `tiny`, too*"
     result.stderr.fnmatch_lines([named, "*would share the folder*shared*"])
 
 
@@ -186,5 +186,5 @@ def test_ending_before_a_suite_is_not_green(pytester: pytest.Pytester, project: 
     )
     done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    why = "Not green: in the suite tiny, no decision was made, because none of its cases was run."
-    assert f"note: {why}" in done.outlines
+    why = "in the suite tiny, no decision was made, because no case of the suite was run."
+    assert f"note: Not green: {why}" in done.outlines

@@ -99,7 +99,7 @@ def report(folder: Path) -> dict[str, Any]:
 
 
 OTHER = Path(__file__).parents[2] / "examples/small_judge/agent_perturbations.jsonl"
-GONE = "note: 1 record of cases that are no longer in the suite dropped from"
+GONE = "1 record of cases that are no longer in the suite."
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def whole(project_once: Project, tmp_path_factory: pytest.TempPathFactory) -> tu
 def test_a_whole_run_drops_records_of_cases_that_are_gone(whole: tuple[Project, Done]) -> None:
     project, done = whole
     path = project.suite.negatives / "agent_perturbations.jsonl"
-    assert f"{GONE} {path}." in done.lines
+    assert f"note: Dropped from {path}: {GONE}" in done.lines
     suites = sorted(line["case_id"].split("::")[0] for line in json_lines(path))
     assert suites == ["refund_agent", *["tiny"] * 4]
 

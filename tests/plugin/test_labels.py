@@ -254,7 +254,7 @@ def test_made_cases_show_and_contradict_no_label(tmp_path: Path, kinds: str, lab
     positives = [line for line in lines if line["test"] == "agent_positives"]
     without_case = {line["run_id"] for line in positives if "why" in line}
     assert without_case == ({"run-2", "run-3"} if "path" in labels else {"run-2"})
-    said = "nothing was edited, and its label is violated"
+    said = "nothing was edited, and the label is violated"
     assert said in " ".join(done.stdout.split())
 
 

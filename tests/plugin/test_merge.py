@@ -82,7 +82,7 @@ def test_shards_are_held_against_the_baseline_as_a_session(project: Project, mer
 def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, merge: Merge) -> None:
     before = (project.folder / FILE).read_bytes()
     assert merge(BASELINE, UPDATE, *FOLDERS[1:]) == 1
-    said = "no shard has a result of 2 cases: run what is missing, and merge all shards again"
+    said = "no shard has a result of 2 cases: run these cases, and merge all shards again"
     assert f"! {said}" in [line.strip() for line in merge.lines]
     missing = under(merge.lines, "never reported (2):")
     assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
@@ -96,7 +96,7 @@ def test_a_suite_without_any_verdict_is_red(project: Project, merge: Merge) -> N
         results = [line | {"why": {"kind": "no_case"}} for line in case_lines(path)]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
     assert merge("--jrh-baseline=first.json", UPDATE, *FOLDERS) == 1
-    assert "note: No case reached a verdict, so this session is not green." in merge.lines
+    assert "note: No case has a verdict, so this session is not green." in merge.lines
     said = "The baseline first.json was not written, because no case has a verdict."
     assert said in merge.lines
     assert not (project.folder / "first.json").exists()
@@ -105,7 +105,7 @@ def test_a_suite_without_any_verdict_is_red(project: Project, merge: Merge) -> N
 def test_all_shards_together_update_a_baseline(project: Project, merge: Merge) -> None:
     assert merge(BASELINE, UPDATE, *FOLDERS) == 0
     assert "this update accepts a loss: 3 cases newly wrong" in " ".join(merge.lines)
-    said = "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed."
+    said = "The baseline baseline.json now has 8 cases: 0 added, 8 changed, 0 removed."
     assert said in merge.lines
     assert merge(BASELINE, *FOLDERS) == 0
     # Without a baseline nothing is decided about a drop, and each wrong verdict is red.
@@ -119,7 +119,7 @@ def test_an_unscored_case_of_a_shard_is_red(project: Project, merge: Merge) -> N
     changed_line(project.folder / "shard-0" / RESULTS, 1, why=why, scores=[])
     assert merge("-v", BASELINE, UPDATE, *FOLDERS) == 1
     assert len(under(merge.lines, "unscored (1):")) == 1
-    told = "because this session has no verdict on 1 case of it:"
+    told = "because this session has no verdict on 1 case of the baseline:"
     head = f"The baseline baseline.json was not updated, {told}"
     named = [f"{LAX}::{PERTURBATION}run-1[e1] (unscored: unrecorded)"]
     assert under(merge.lines, head) == named

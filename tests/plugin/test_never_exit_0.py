@@ -91,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = [f"--jrh-config={name_of(story)}.yml" for story in stories]
     update = (BASELINE, "--jrh-update-baseline", "--jrh-record-mode=once")
     done = run_pytest(folder, *options, *update)
-    assert f"now holds {sum(len(story.before) for story in stories)} cases" in done.stdout
+    assert f"now has {sum(len(story.before) for story in stories)} cases" in done.stdout
     write_suites(folder, now=True)
     return folder
 

@@ -57,11 +57,11 @@ def test_a_disagreement_explains_itself(session: Session) -> None:
         HEADLINE,
         "rubric: rubric-1 (inputs/data/tiny/rubrics.yml:1)",
         RUBRIC,
-        "expected: 1 (violated), by its label (verifier):",
+        "expected: 1 (violated), by the label (verifier):",
         "    The closing words of the assistant show it.",
         "given: 0 (satisfied), because",
         "    Nothing is wrong with this.",
-        "1 edit made this case:",
+        "made by 1 edit:",
         "    turn 4 (assistant)",
         "    [-Good news: order 1002 was shipped yesterday.-]{+I have thought about it",
         "    again and did it that way: ok-marker-violation+}",
@@ -99,7 +99,7 @@ def test_a_run_without_a_case_is_not_green(pytester: pytest.Pytester, server: Mo
     result = pytester.runpytest_inprocess(suite.option, RECORDING, "test_ordinary.py")
     result.assert_outcomes(skipped=2, passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["note: No case reached a verdict, so this session is not green."])
+    result.stdout.fnmatch_lines(["note: No case has a verdict, so this session is not green."])
 
 
 CHANGING_ITS_MIND = """

@@ -150,7 +150,7 @@ def test_nobody_is_waited_for_without_a_terminal(recorded: Recorded) -> None:
     (folder / "conftest.py").write_text(conftest, encoding="utf-8")
     done = run_pytest(folder, recorded.tiny.option, "--jrh-review")
     assert done.code == pytest.ExitCode.USAGE_ERROR
-    assert "nobody has opened the page" in done.stdout + done.stderr
+    assert "nobody opened the page" in done.stdout + done.stderr
 
 
 def test_no_page_where_ci_is_set_and_the_run_goes_on(
@@ -258,7 +258,7 @@ def test_reworded_cases_are_judged_with_the_new_text(frozen: Frozen) -> None:
     about = [request for request in frozen.asked if "curtly" in request.text]
     assert (len(about), {request.stage for request in frozen.asked}) == (2, {"judge"})
     # The baseline's verdicts are about the old text, and are not compared.
-    why = "the text of the case or its rubric, or its label, has changed"
+    why = "the text, rubric or label of the case has changed"
     assert why in frozen.said
 
 
@@ -266,7 +266,7 @@ def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
     told = "2 cases of the rubric 'rubric-1' (suite reworded) had another text of the rubric when"
     suite = "inputs/configs/reworded.yml::agent_perturbation::rubric-1"
     nodes = [f"{suite}::run-1[e1]", f"{suite}::run-2[e1]"]
-    assert f"{told} made: labels are about that text, verdicts about the" in frozen.said
+    assert f"{told} made: labels are about the old text, verdicts about the" in frozen.said
     assert all(node in frozen.said for node in nodes)
     markdown = (frozen.folder / "summary.md").read_text("utf-8")
     assert "had another text of the rubric when made" in markdown

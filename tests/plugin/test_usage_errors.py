@@ -106,7 +106,7 @@ def test_typed_options_that_need_a_suite_are_refused_without_one(pytester: pytes
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.assert_outcomes()
     told = "ERROR: --jrh-judge-record-mode, --jrh-max-cost need a suite, and none was collected. "
-    result.stderr.fnmatch_lines([f"{told}Name its config with --jrh-config=FILE."])
+    result.stderr.fnmatch_lines([f"{told}Name the config of a suite with --jrh-config=FILE."])
 
 
 def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -153,7 +153,7 @@ def test_case_on_one_side_only_is_named_with_the_reason() -> None:
     assert len(found.everything) == 0
     assert found.regressions == ()
     assert found.not_comparable == {
-        id_of(1): "the text of the case or its rubric, or its label, has changed",
+        id_of(1): "the text, rubric or label of the case has changed",
         id_of(2): "no verdict now: model_error",
         id_of(3): "no verdict now: no_case",
         id_of(4): "never reported",

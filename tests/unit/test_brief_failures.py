@@ -17,7 +17,7 @@ from tests.support.judged_sessions import HOSTILE
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec, result_with
 
 COMMAND = "pytest 'a.yml::x[e1]'"
-SEE_WHOLE, CASSETTE = "    (use -v to see it whole)", Path("x.yaml")
+SEE_WHOLE, CASSETTE = "    (-v shows the whole text)", Path("x.yaml")
 
 
 def wrong(reasoning: str, **changes: Any) -> str:

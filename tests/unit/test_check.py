@@ -205,7 +205,7 @@ def test_each_case_without_a_label_is_counted_once(
 
 def test_what_settles_disputes_is_said(run: Run) -> None:
     table = written("case,ann,bo,verdict\na,1,1,0\nb,0,1,0\n")
-    settles = "settle disputes in a column of their own: --settled COL"
+    settles = "settle disputes in a separate column: --settled COL"
     people = ("--label=ann", "--label=bo")
     assert settles in " ".join(run(table, *people)[1].split())
     assert settles not in " ".join(run(table, "--label=ann")[1].split())
@@ -552,7 +552,7 @@ def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
     text = " ".join(printed.split())
     assert "customer question: where is my parcel" in text
     assert (code, "gave OK, right is Not OK" in text, "exchanged" in text) == (1, True, False)
-    assert "read 40 cases (40 newly wrong); if a label is wrong, correct it in that row" in text
+    assert "(40 newly wrong); if a label is wrong, correct that label in the table" in text
 
 
 def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) -> None:

@@ -165,12 +165,12 @@ THREE = ("violated", "satisfied", "n/a")
         (
             lambda label: "satisfied" if label == "n/a" else label,
             "misses 20 of 20 n/a cases that it found before (judged satisfied)",
-            "Never says n/a, which is right in 20 cases: calls 20 of them satisfied.",
+            "Never says n/a, the right answer in 20 cases: calls 20 of them satisfied.",
         ),
         (
             lambda label: "n/a" if label == "satisfied" else label,
             "is wrong on 20 of 20 satisfied cases that it passed before (judged n/a)",
-            "Never says satisfied, which is right in 20 cases: calls 20 of them n/a.",
+            "Never says satisfied, the right answer in 20 cases: calls 20 of them n/a.",
         ),
     ],
 )
@@ -200,7 +200,7 @@ def test_n_a_beside_levels_is_decided_about_by_itself() -> None:
     labels = ["1", "2", "3", "n/a"] * 15
     for verdict, said in (
         ("", "as good as before on 60 cases"),
-        ("n/a", "says n/a to 45 of 45 cases that it gave a level before"),
+        ("n/a", "says n/a to 45 of 45 cases to which it gave a level before"),
         ("2", "misses 15 of 15 n/a cases that it found before"),
     ):
         table = rows([(label, verdict or label, label) for label in labels], "old")

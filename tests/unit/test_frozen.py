@@ -176,5 +176,5 @@ def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
 
 
 def test_a_file_of_another_suite_says_whose_it_is(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match=r"of the suite 'tiny'\n    It holds cases of refunds;"):
+    with pytest.raises(InputError, match=r"suite 'tiny'\n    The file has cases of refunds;"):
         ready(suite, make_case())

@@ -176,7 +176,7 @@ def test_a_file_of_another_form_is_refused_with_its_line_and_what_to_run(tmp_pat
         parsed(path.read_text("utf-8"), "base.json")
     assert str(caught.value) == (
         "base.json:1: format: is not a line of a baseline: input should be 3\n"
-        "    if this file is the baseline, restore it from git; else name the baseline's file"
+        "    if this file is the baseline, restore it from git; if not, name the baseline's file"
     )
     with pytest.raises(InputError) as caught:
         ledger.read_ledger(path)

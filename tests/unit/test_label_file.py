@@ -378,7 +378,7 @@ def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> 
     cases = label_here(*settle, labels={"c0": 0})
     assert sorted(case.spec.run_id for case in cases) == ["c0", "c1", "c2"]
     said = capsys.readouterr().out
-    assert "differ from cases.csv: 1 case on which people disagree (c3)" in said
+    assert "differs from cases.csv: 1 case on which people disagree (c3)" in said
     assert "3 of 3 cases to label" in said
     # The table's verdicts are known by their name.
     assert said.endswith("for: python -m pytest_jrh check cases.csv --labels labels.csv\n")
@@ -567,7 +567,7 @@ def test_labels_of_no_run_begin_no_suite(capsys: Capsys) -> None:
     command.append("--rubric=polite: Kind.")
     assert main(command) == 4
     said = capsys.readouterr().err
-    assert 'given.csv:2: run_id: got "run0", and there is no such case; the cases are r0' in said
+    assert 'given.csv:2: run_id: got "run0", and no case has this id; the cases are r0' in said
     assert "r0 is the nearest id" in said
     assert 'given.csv:3: run_id: got "run1"' in said
     assert not Path("project").exists()

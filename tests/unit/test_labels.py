@@ -116,7 +116,7 @@ def test_a_map_says_what_values_mean(path: Path) -> None:
     reading: dict[str, Any] = {"map": {"harmful": 1, "fine": "satisfied", "?": None}}
     joined = join(path, content, **reading)
     assert values(joined) == {"a1": 1, "b1": 0}
-    assert joined.notices == ["labels.csv: lines that repeat another: 1."]
+    assert joined.notices == ["labels.csv: lines that repeat another line: 1."]
     said = 'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?'
     assert problem(path, "run_id,label\na,harmfull\n", **reading) == said
 
@@ -162,7 +162,7 @@ def test_an_id_that_a_spreadsheet_wrote_anew_is_named(path: Path, written: str, 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("aa,1", '2: run_id: got "aa", and there is no such case; the cases are a, b'),
+        ("aa,1", '2: run_id: got "aa", and no case has this id; the cases are a, b'),
         ("a,violates", '2: label: got "violates"; must be 0, 1, false, true, pass'),
         ("a,1\na,0", '3: label: this label (0) of the case "a" disagrees with line'),
         ("many,1", '2: epoch: is missing; the epochs of the case "many" are 1, 2'),
@@ -177,7 +177,8 @@ def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str
 @pytest.mark.parametrize(("word", "key"), [("harm", '"harm"'), ("No harm: ok", '"No harm: ok"')])
 def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) -> None:
     [of_word] = join(path, f"run_id,label\na,{word}\n").problems
-    assert of_word.hint == f"say what its words mean: map: {{{key}: 1}} if that is violated, else 0"
+    hint = f"say what the words mean: map: {{{key}: 1}} if this word means violated, else 0"
+    assert of_word.hint == hint
     for number in ("4.67", "7/10", "85%"):
         assert join(path, f"run_id,label\na,{number}\n").problems[0].hint is None
 
@@ -377,7 +378,7 @@ def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     assert "contradicting" not in MarkdownReport().text(agreeing)
     odd = result_with(equal[2], label=0, outcome="disagree")
     contradicting = session([*equal[:2], odd, *other], Grounds())
-    said = "3 cases with one rubric and text have contradicting labels (0 and 1)"
+    said = "3 cases with the same rubric and text have contradicting labels (0 and 1)"
     assert said in MarkdownReport().text(contradicting)
     assert said in " ".join(printed(contradicting, 400))
 

@@ -147,10 +147,10 @@ def test_the_figures_are_those_of_a_suite_with_intervals_and_warnings() -> None:
 
 
 def test_results_of_nothing_or_of_several_judges_have_no_figures() -> None:
-    with pytest.raises(ValueError, match="of 0 judges or suites; must be one"):
+    with pytest.raises(ValueError, match="have 0 judges or suites; must be one"):
         reliability([])
     others = [make_case(make_spec(suite="other"))]
-    with pytest.raises(ValueError, match="of 2 judges or suites; must be one"):
+    with pytest.raises(ValueError, match="have 2 judges or suites; must be one"):
         reliability(judged([*VIOLATED, *others], lambda _: 1))
 
 

@@ -23,7 +23,7 @@ def only(results: Sequence[CaseResult]) -> ProbeTable:
 
 def is_flicker_supposed(table: ProbeTable) -> bool:
     notes = [block for block in probe_blocks([table]) if isinstance(block, Sentence)]
-    return any(note.text.startswith("Without repeats it is not known") for note in notes)
+    return any(note.text.startswith("Only repeats show how often") for note in notes)
 
 
 def test_turned_verdicts_are_counted_by_variant() -> None:

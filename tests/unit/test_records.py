@@ -401,7 +401,7 @@ def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path:
 
     kept, notes = earlier_results(suite, cases, {results[4].case_id: results[4]}, Made())
     assert [(result.run_id, result.extra.kept) for result in kept.values()] == [("a", True)]
-    why = "the case, the judge, or how often it judges has changed"
+    why = "the case, the judge or the number of repeats has changed"
     assert notes == [f"2 results of earlier sessions left out of results.jsonl: {why}."]
     path.write_text("no result\n", "utf-8")
     kept, [note] = earlier_results(suite, cases, {}, Made())

@@ -120,7 +120,7 @@ def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource) -> None:
     is_made = labelled_by in ("made", "unconfirmed")
     [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
     assert isinstance(line, Line)
-    advice = "drop it" if is_made else "correct the data"
+    advice = "drop the case" if is_made else "correct the data"
     assert line.text == (
         f"label wrong: {advice}; else fix the judge, or "
         "--jrh-baseline=inputs/baselines/refunds.json --jrh-update-baseline"
@@ -145,14 +145,14 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
     [line] = next_lines(replace(session_of(results), record_command=command))
     assert isinstance(line, Line)
     assert line.command == command
-    assert "1 case; change the prompt, `verdict` and `score_map`, or the model" in line.text
+    assert "1 case; before that, change the prompt, `verdict` and `score_map`, or" in line.text
 
 
 @pytest.mark.parametrize(("why", "is_said"), [(Why("no_plan"), True), (Why("no_answer"), False)])
 def test_a_rubric_that_no_edit_breaks_may_be_one_about_calls(why: Why, is_said: bool) -> None:
     results = [make_result(make_spec(run), "no_case", why=why) for run in "ab"]
     said = "".join(line.text for line in next_lines(session_of(results)))
-    assert ("if only tool calls can break it, set `edits: acts`" in said) == is_said
+    assert ("if only tool calls can break the rubric, set `edits: acts`" in said) == is_said
 
 
 def test_verdicts_that_took_a_second_request_are_counted() -> None:

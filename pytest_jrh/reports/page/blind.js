@@ -106,7 +106,7 @@ function showEntrance(text, problem = "") {
   const lines = questions.slice(0, MOST_QUESTIONS).map((question) => make("li", { dir: "auto" }, long(question, undefined, 400)));
   if (questions.length > lines.length) lines.push(make("li", { class: "muted" }, `and ${questions.length - lines.length} more`));
   const count = number ? counted(number, "case") : "Cases, which are still being made";
-  const why = isBlind ? "" : " to which people gave different answers. You see what each of them said, and your answer settles the case";
+  const why = isBlind ? "" : " to which people gave different answers. You see what each person said, and your answer settles the case";
   asked.replaceChildren(make("p", {}, `${count}${why}. ${questions.length > 1 ? "What is asked:" : number ? "What is asked of each:" : ""}`), make("ul", {}, lines));
   entrance.showModal();
   (name.hidden ? begin : name).focus();
@@ -156,9 +156,9 @@ const asRow = (row) => ({ ...row, kind: "", run: "", suite: "", test: "", tags: 
 
 // ---- One case
 
-const ASKS = [["|pair", "Which answer is better by this?"], ["ordinal", "Which level fits?"], ["binary", "Does it keep to this?"], ["", "Which answer fits?"]];
+const ASKS = [["|pair", "Which answer is better by this rule?"], ["ordinal", "Which level fits?"], ["binary", "Is this rule kept?"], ["", "Which answer fits?"]];
 // Of a rubric that is kept to or broken, and has no answers of its own.
-const [KEPT, BROKEN] = session.served.words?.length ? session.served.words : ["yes, it keeps to it", "no, it breaks it"];
+const [KEPT, BROKEN] = session.served.words?.length ? session.served.words : ["yes, the rule is kept", "no, the rule is broken"];
 const OWN_WORDS = { "0 satisfied": KEPT, "1 violated": BROKEN };
 const inWords = (value, word) => OWN_WORDS[`${value} ${word}`] ?? word.replace(/^n\/a(?=$|:)/, "does not apply");
 const offered = () => [...body.labels.map(([label, key, word]) => [label, key, inWords(label, word)]), [null, "c", "cannot tell"]];
@@ -256,12 +256,12 @@ async function undo() {
 // `isLast` where the last case has just got its label.
 function wantEnd(isLast = false) {
   const left = source.rows.filter(isOpen).length;
-  const some = questions.length > 1 ? " Rubrics come one after another: you have labelled cases of the first ones only." : "";
+  const some = questions.length > 1 ? " Rubrics come one after another: you have labelled cases of the first rubrics only." : "";
   const text = left ? `${counted(left, "case")} of ${grouped(source.rows.length)} ${left > 1 ? "have" : "has"} no label.${some} To continue another day, close this page instead: what you did is saved.` : `All your cases are ${DONE}.`;
   const loose = source.rows.filter((row) => isOpen(row) && draftOf(row)).length;
   const notes = loose ? ` ${counted(loose, "note")} on cases without a label ${loose > 1 ? "stay" : "stays"} in this browser only.` : "";
   const wait = others.length ? `${others.join(", ")} still ${others.length > 1 ? "label" : "labels"}. ` : "";
-  const later = isBlind && !file ? " The report that follows may show you the judge's answers, so what you label later is not used to measure it." : "";
+  const later = isBlind && !file ? " The report that follows may show you the judge's answers, so what you label later is not used to measure the judge." : "";
   again.hidden = !isLast;
   askForEnd(`${wait}${text}${notes}${later}`, others.length > 0);
 }

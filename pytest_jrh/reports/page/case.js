@@ -165,7 +165,7 @@ function drawTurns(turns) {
   raw.setAttribute("aria-pressed", String(isRaw));
   raw.title = "Show texts without formatting, character by character";
   const whole = button("whole", "Unfold all", unfold, "f");
-  whole.title = "Show all that is folded or shortened";
+  whole.title = "Show all texts in full";
   if (isCut || hasMarks) drawn.unshift(make("p", { class: "whole" }, isCut ? whole : null, hasMarks ? raw : null));
   return drawn;
 }
@@ -243,7 +243,7 @@ let body = null;
 function showTurns() {
   let missing = "";
   if (!body) missing = "The details of this case were left out to keep this file small.";
-  else if (body.is_cut) missing = "The text was left out to keep this file small; the case's JSONL holds it.";
+  else if (body.is_cut) missing = "The text was left out to keep this file small; the text is in the suite's JSONL file of cases.";
   else if (!body.turns) missing = "There is no text of this case.";
   $("turns").replaceChildren(...(missing ? [make("p", { class: "none" }, missing)] : drawTurns(body.turns)));
   markFound();

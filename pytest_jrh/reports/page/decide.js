@@ -19,7 +19,7 @@ listen((news) => {
   Object.assign(session.rubrics, news.rubrics);
   take(news.rows);
   showHow();
-}, () => progress?.finalized && "The session has ended: its verdicts are where pytest was started, and what you decided counts from now on.");
+}, () => progress?.finalized && "The session has ended: the verdicts are in the terminal where pytest was started, and your decisions count from now on.");
 
 function showHow() {
   const unmade = progress.total - progress.ended;
@@ -31,7 +31,7 @@ function showHow() {
   else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix ${fix}, or accept the verdicts with --jrh-update-baseline` : ""}`);
   showProgress("Decided", progress.done, progress.shown, parts.join(" · "));
   $("finish").disabled = progress.finalized;
-  if (progress.finalized) banner("Finished: the session continues with these decisions. What you decide now counts from the next one on.");
+  if (progress.finalized) banner("Finished: the session continues with these decisions. What you decide now counts from the next session on.");
 }
 
 // New and changed rows; the open case is drawn again where it is another one now.
@@ -63,7 +63,7 @@ look.opened = (row) => {
   drawn = row;
   const isClosed = row.decision === REJECTED || !body;
   const accept = button("accept", "Label right", unhurried(() => decide("accepted")), "a");
-  const reject = button("reject", "Label wrong: drop it", unhurried(() => decide("rejected")), "r");
+  const reject = button("reject", "Label wrong: drop the case", unhurried(() => decide("rejected")), "r");
   accept.setAttribute("aria-pressed", String(["accepted", "edited"].includes(row.action)));
   reject.setAttribute("aria-pressed", String(row.action === "rejected"));
   const verbs = [accept, reject, button("edit", "Edit", inTurn(() => edit(editableTurn())), "e"), button("undo", "Undo", inTurn(undo), "u")];

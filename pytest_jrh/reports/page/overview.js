@@ -115,6 +115,6 @@ function drawOverview() {
   $("doubts").replaceChildren(...drawBlocks([...answer.filter(isAside), ...doubts]));
   if (details.length) $("details").append(make("details", {}, make("summary", {}, "Certainty and sources"), drawBlocks(details)));
   const cut = source.rows.filter((row) => row.block && !document.querySelector(`#${row.block}:not([data-cut])`)).length;
-  if (session.of) $("details").append(make("p", { class: "muted" }, `The list has ${grouped(source.rows.length)} of ${grouped(session.of)} cases: regressions first, then other wrong verdicts. The figures are of all.`));
-  if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, it has no text of ${grouped(cut)} cases, the last of the list.`));
+  if (session.of) $("details").append(make("p", { class: "muted" }, `The list has ${grouped(source.rows.length)} of ${grouped(session.of)} cases: regressions first, then other wrong verdicts. The figures are of all cases.`));
+  if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, the texts of the last ${grouped(cut)} cases of the list are left out.`));
 }

@@ -85,7 +85,7 @@ const forgetDraft = (row) => localStorage.removeItem(draftName(row));
 function noteField(row, isSaid, save) {
   const keep = (note) => inTurn(async () => {
     const now = rowsByKey.get(row.key);
-    if (!isSaid(now)) toast("Note kept. It will be saved with your answer.");
+    if (!isSaid(now)) toast("Note kept. The note will be saved with your answer.");
     else if (await save(now, note)) toast("Note saved.");
   })();
   const keydown = (event) => {

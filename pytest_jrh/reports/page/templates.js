@@ -13,7 +13,7 @@ const saving = button("saveTemplate", "Save", () => keepTemplate("", { text: dra
 const revert = button("revertTemplate", "Revert to the default", () => confirm("Delete the override and go back to the default?") && keepTemplate("/revert", {}, "Reverted."));
 saving.classList.add("primary");
 const templateDialog = dialog("templates", "Agent Templates",
-  make("p", {}, "The prompts behind the edits. What you save counts from the next session on, for this module and test alone."),
+  make("p", {}, "These prompts make the edits. What you save counts from the next session on, for this module and test only."),
   make("p", {}, templateList, " ", templateFile), variables,
   make("div", { class: "beside" }, draft, difference), make("div", { role: "alert" }, problems),
   make("p", { class: "steps" }, templateStatus, revert, button("closeTemplates", "Close", () => mayClose() && templateDialog.close()), saving));
