@@ -176,14 +176,14 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         "--of",
         choices=("runs", "answers", "pairs"),
         default="",
-        help="what the log holds (by default, its content decides)",
+        help="what is in the log (by default, recognized by the content)",
     )
     init.add_argument(
         "--rubric",
         action="append",
         default=[],
         metavar="ID[: TEXT]",
-        help="a rubric, or once a file of rubrics; without a text, you fill it in later; may be "
+        help="a rubric (without TEXT, you write the text later), or one file of rubrics; may be "
         "given several times",
     )
     labelled = init.add_mutually_exclusive_group()
@@ -191,7 +191,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         "--labels",
         type=_local,
         metavar="FILE",
-        help="a file of labels (CSV or JSON lines); the suite judges the labelled runs as they are",
+        help="a file of labels (CSV or JSON lines); what has a label is judged as it is",
     )
     init.add_argument(
         "--judge",
@@ -233,7 +233,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path(),
         metavar="DIR",
-        help="the project's folder (default: here)",
+        help="the project's folder (default: the current folder)",
     )
     init.add_argument("--force", action="store_true", help="overwrite existing files")
 
@@ -261,14 +261,14 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
         "--disagreements",
         type=Path,
         metavar="CSV",
-        help="settle the cases of this file on which people disagree; shows their votes",
+        help="settle the cases of this file on which people disagree; the page shows their votes",
     )
     label.add_argument(
         "--overlap",
         type=float,
         metavar="SHARE",
         default=1.0,
-        help="the share of the cases that everybody labels; others go to one person (default: 1)",
+        help="the share of the cases that everybody labels; others have one annotator (default: 1)",
     )
     label.add_argument(
         "--words",

@@ -41,10 +41,10 @@ _OF_SEVERAL = {
     "by": "a category to report on; may be given several times",
 }
 _OF_BASELINE = {
-    "proof": "PASS only if a loss of more than --max-drop is unlikely on other runs, too",
-    "common": "compare only the cases of both tables; without it, a missing case fails",
+    "proof": "PASS only if a loss of more than --max-drop is unlikely on other cases, too",
+    "common": "compare only the cases that both tables have; by default, a missing case fails",
     "same-judge": "the baseline is the same judge with another prompt, not another judge",
-    "gate-by": "the categories of --by count for the decision; each may lose twice --max-drop",
+    "gate-by": "decide on each category of --by, too, with twice --max-drop as its limit",
 }
 
 
@@ -67,7 +67,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "--max-drop",
         metavar="X",
         type=_share,
-        help="how much the judge may lose since the baseline (default: 0.05, which is 5 points)",
+        help="the largest loss since the baseline that passes (default: 0.05, which is 5 points)",
     )
     for name, help_text in _OF_BASELINE.items():
         check.add_argument(f"--{name}", action="store_true", help=help_text)
@@ -110,14 +110,14 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--threshold",
         metavar="X",
         type=_share,
-        help="verdicts are probabilities of what 1 means; from X on they count as 1",
+        help="verdicts are the probability of a 1; X or more counts as 1",
     )
     check.add_argument(
         "--error",
         metavar="X",
         type=_share,
-        help="with --threshold: how many of the verdicts that need no person may be wrong "
-        "(default: 0.05)",
+        help="with --threshold: the largest share of wrong verdicts to allow among those that "
+        "no person checks (default: 0.05)",
     )
     numbers.add_argument(
         "--classes",
@@ -141,8 +141,8 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--within",
         metavar="N",
         type=int,
-        help="with --scale: how many levels from the label is still right (default: 0 on up to 10 "
-        "levels, otherwise a fiftieth of the scale)",
+        help="with --scale: a verdict at most N levels from the label is right (default: 0 on up "
+        "to 10 levels, otherwise a fiftieth of the scale)",
     )
 
 
@@ -308,7 +308,7 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         event = "violation"
         if values.bare_ones[column] == "passed":
             # So a threshold that is found is not one to give.
-            event = "pass; below, 1 minus each is that of a violation"
+            event = "pass; the figures below use 1 - p, the probability of a violation"
         yield f"the numbers in {column} are probabilities of a {event}"
     judges = checked.judge_names
     if judges:
@@ -317,8 +317,8 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         for case in checked.unlabelled:
             bare += not (case.votes or any(map(case.given.get, judges)))
         if count := len(checked.unlabelled) - len(grounds.votes.disputed) - bare:
-            but = " except how many are violated" if scale.is_verdict else ""
-            yield f"{counted(count, 'case')} without a label: counted in no figure below{but}."
+            but = ", except in how many are violated" if scale.is_verdict else ""
+            yield f"{counted(count, 'case')} without a label: not in the figures below{but}."
         if bare:
             yield f"{counted(bare, 'case')} with neither label nor verdict: ignored"
         if count := sum(case.label is not None and not case.given for case in table.cases.values()):
@@ -374,10 +374,10 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
     verdicts, scale = checked.session.verdicts, checked.table.values.scale
     classes = [of for of in scale.classes if not of.figure and of.answer != NOT_APPLICABLE]
     if classes:
-        of_pairs = "pairs of answers, one of them better" if scale.orders else "classes"
+        of_pairs = "pairs of answers, of which one is better" if scale.orders else "classes"
         line = f"{of_pairs}: {', '.join(one_line(of.word) for of in classes)}"
         if len(classes) == 2:  # noqa: PLR2004 - two
-            line += "; --map WORD=violated and WORD=satisfied if one of them is the violation"
+            line += "; --map WORD=violated and WORD=satisfied if one word is the violation"
         yield line
     said: dict[str, set[int | None]] = {
         "label": {*verdicts.label.names},
@@ -395,10 +395,10 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
                 ways.append(f"--map {shlex.quote(one_line(f'{word}={match}'))}")
         line = f"no {noun} is {listed(map(one_line, alone))}; "
         if ways:
-            yield f"{line}for a typo, use {listed(ways)}; --map WORD= counts it as missing"
+            yield f"{line}for a typo, use {listed(ways)}; --map WORD= counts WORD as missing"
         elif noun == "label" and alone and is_labelled:
             # A class that a judge never gives is in its figures.
-            yield f"{line}--map WORD= counts it as missing"
+            yield f"{line}--map WORD= counts WORD as missing"
     if NOT_APPLICABLE in said["label"] | said["verdict"]:
         yield f"{NO_SUCH} counts as an answer, right or wrong; --map {NO_SUCH}= makes it missing"
 

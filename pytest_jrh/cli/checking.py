@@ -80,8 +80,8 @@ _MOST_KEPT = 8192
 _MOST_NAMED = 3
 _ITSELF = "is compared with itself"
 _WEIGHTED = (
-    "its labelled cases were drawn by the judge's verdicts, so they have more of its mistakes than "
-    "of the baseline's: the two cannot be compared"
+    "the labelled cases were drawn by the judge's verdicts, so they have more of the "
+    "judge's mistakes than of the baseline's: the two cannot be compared"
 )
 
 

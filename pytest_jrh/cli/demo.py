@@ -29,9 +29,9 @@ FILES = (
 
 _ABOUT = """
 The suite has 25 answers of a support bot with labels by people, and the judge agrees with all of
-them: the first session passes. Then its prompt was made kinder, and it misses 6 of 12 violations
-that it found before: the second session fails, as it would in a pull request. No model was asked,
-because both replay recordings; the labels and verdicts of this example were written by its authors.
+them: the first session passes. Then the prompt was made kinder, and the judge misses 6 of the 12
+violations that it found before: the second session fails, as in a pull request. No model was asked:
+both sessions replay recordings. The authors of this example wrote its labels and verdicts.
 
 See why, case by case:
   {folder}/outputs/examples/answers/changed/answers/report.html
@@ -39,7 +39,7 @@ The two prompts:
   {folder}/examples/answers/judge.md
   {folder}/examples/answers/changed/judge.md
 
-Next, with your own table of verdicts beside labels, or of answers, for a suite in CI:
+Next, check your own table of labels and verdicts, or make a suite for CI of a table of answers:
   python -m pytest_jrh check TABLE.csv
   python -m pytest_jrh init NAME --log TABLE.csv --label COLUMN --rubric 'ID: TEXT'
 """

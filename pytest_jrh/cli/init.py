@@ -346,7 +346,7 @@ def _refuse(problems: list[Problem], options: Namespace) -> None:
         command = " ".join(parts)
         to_fill_in = re.findall(r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bWORD\b", command)
         own = listed(dict.fromkeys(to_fill_in))
-        message = f"Then run this{own and ', with your own for '}{own}:"
+        message = f"Then run this{own and ', with your own values for '}{own}:"
         problems.append(Problem(message, hint=command))
     if problems:
         raise InputError(problems)
@@ -383,15 +383,17 @@ def _problems_of_names(options: Namespace, entries: Sequence[tuple[str, str]]) -
     """The entries are ids of rubrics and their texts, empty where they are to be filled in."""
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
-        hint = "pass only its id, and write text and levels into its file; or pass --scale LOW-HIGH"
-        problems.append(Problem("--rubric: a text has no levels", hint=hint))
+        hint = (
+            "pass only an ID, and write text and levels into the rubric file; or --scale LOW-HIGH"
+        )
+        problems.append(Problem("--rubric: TEXT has no levels for --ordinal", hint=hint))
     if (options.label or options.labels) and not entries:
-        hint = "name it, such as --rubric honest"
+        hint = "name the rubric, such as --rubric honest"
         message = "--rubric: nothing says which rubric the labels are about"
         problems.append(Problem(message, hint=hint, answer="--rubric 'ID: TEXT'"))
     if (options.one or options.map) and not (options.label or options.labels or options.prompt):
         hint = "name the labels: --label COL, or --labels FILE"
-        problems.append(Problem("no value needs --map or --one", hint=hint))
+        problems.append(Problem("--map and --one have no values to explain", hint=hint))
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:
@@ -483,7 +485,7 @@ def known_columns(
             setattr(options, part, columns[part])
             if len(found) > 1:
                 message, answer = f"{listed(found)} may be the {part}", f"--{part} COL"
-                hint = f"say which one: {answer}"
+                hint = f"choose one: {answer}"
                 problems.append(Problem(message, table.file, hint=hint, answer=answer))
     known = () if table is None else table.columns
     pointers = {}
@@ -593,10 +595,10 @@ def judge_prompt(options: Namespace, values: Json, problems: list[Problem]) -> N
             if len(unknown) == 1 and columns and "context" not in names.values():
                 near = [of for of in options.table_columns if words_of(of) & words_of(name) - {""}]
                 answer = f"--context {shlex.quote(near[0]) if near else 'COL'}"
-                hint = f"{'' if near else f'{hint}; or '}name its column: {answer}"
+                hint = f"{'' if near else f'{hint}; or '}name the column: {answer}"
         elif names[name] == "context" and not columns.get("context", True) and "{%" not in text:
             message, answer = f"{match[0]} shows a context, but no answer has one", "--context COL"
-            hint = f"name its column, {answer}, or take it out of the prompt"
+            hint = f"name the column, {answer}, or remove {match[0]} from the prompt"
         else:
             continue
         problems.append(Problem(message, file, line, hint=hint, answer=answer))
@@ -680,17 +682,17 @@ def _verdict_values(text: str, options: Namespace, values: Json, problems: list[
         if "json" in words:
             message = "nothing says where in an answer the verdict is"
             answer = f"--verdict '{form}'"
-            problems.append(Problem(message, file, hint=f"say it: {answer}", answer=answer))
+            problems.append(Problem(message, file, hint=f"use {answer}", answer=answer))
     options.unknown |= dict.fromkeys(strangers)
     if strangers:
         message = f"ends in {listed(map(shown, offered))}"
-        hint = f"say what they mean, {' or '.join(scale.words.values())}: "
+        hint = f"say what these words mean, {' or '.join(scale.words.values())}: "
         hint += f"--map {shlex.quote(strangers[0])}=MEANING"
         problems.append(Problem(message, file, hint=hint))
     elif len({*scores.values()}) < len(scale.words):
         message = f"nothing says which words of a verdict mean {listed(scale.words.values())}"
         ways = " ".join(f"--map WORD={meaning}" for meaning in scale.words.values())
-        problems.append(Problem(message, file, hint=f"say it: {ways}", answer=ways))
+        problems.append(Problem(message, file, hint=f"use {ways}", answer=ways))
     return {"pattern": pattern, "score_map": {} if scale.is_ordered else scores}
 
 

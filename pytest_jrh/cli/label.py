@@ -85,12 +85,12 @@ def label_file(options: Namespace) -> int:
             raise InputError(
                 f"the case {shown(item.key.case)} has two texts",
                 str(path),
-                hint="tell them apart by --case COL",
+                hint="name a column with a different id for each text: --case COL",
             )
     if without_text := sum(not item.turns for item in items.values()):
         notices = (*notices, f"{counted(without_text, 'case')} without a text: left out")
     if again := rows - len(items):
-        notices = (*notices, f"{counted(again, 'row')} of a case with the same text above")
+        notices = (*notices, f"{counted(again, 'row')} left out: same case and text as above")
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
     cases = _cases(items.values(), _rubrics(options.rubric, rubric_ids), pair)
     if options.labels:
@@ -102,7 +102,7 @@ def label_file(options: Namespace) -> int:
         if options.label or options.labels:
             message = "already has a label for every text"
         elif not options.rubric:
-            message = "has no rubric, so there is nothing to ask of its texts"
+            message = "has no rubric, so there is nothing to ask about the texts"
         raise InputError(message, str(path), hint='say what to ask: --rubric "ID: TEXT"')
     # One case of each rubric.
     asked = [*{case.rubric.id: case for case in cases}.values()]
@@ -190,7 +190,7 @@ def _next_commands(
         return f"{_PROGRAM} {shlex.join(check)}\n"
     text = f"{_PROGRAM} {shlex.join(suite)}\n"
     if table is not None:
-        text += f"or, of a column of verdicts: {_PROGRAM} {shlex.join(check)}\n"
+        text += f"or, for a column of verdicts: {_PROGRAM} {shlex.join(check)}\n"
     return text
 
 
@@ -201,7 +201,7 @@ def _refuse_options(options: Namespace, out: Path) -> None:
     if not 0 <= options.overlap <= 1:
         raise InputError(f"got {options.overlap}; must be from 0 to 1", key="--overlap")
     if options.disagreements and options.out:
-        message = "cannot be used with --disagreements, whose file takes the labels"
+        message = "cannot be used with --disagreements: new labels are written to that file"
         raise InputError(message, key="--out")
     if out.suffix.lower() != ".csv":
         key = "--disagreements" if options.disagreements else "--out"
@@ -213,11 +213,11 @@ def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
     for row in labels.rows():
         if bool(row.weight) != bool(by):
             raise InputError(
-                f"the labels here have {'weights' if row.weight else 'no weights'}, but new ones "
-                f"would have {'some' if by else 'none'}",
+                f"the labels in this file have {'weights' if row.weight else 'no weights'}, but "
+                f"new labels would have {'some' if by else 'none'}",
                 str(out),
                 row.line,
-                hint="name another file: --out CSV; labels have weights with --by",
+                hint="name another file: --out CSV; labels have weights only with --by",
             )
 
 
@@ -230,7 +230,7 @@ def _beside(table: Table, pair: Sequence[str]) -> list[str]:
         reason = "columns whose names reveal the label" if request else "no column with a request"
         raise table.error(
             f"has two answers ({listed(pair)}) and {reason}",
-            "label them in a suite, suite.of: pairs, by --jrh-review=blind; or name one: --text",
+            "label pairs in a suite (of: pairs) by --jrh-review=blind; or name one answer: --text",
         )
     return [*request[:1], *columns_named(table, PART_NAMES["context"])[:1]]
 

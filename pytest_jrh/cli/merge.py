@@ -28,9 +28,9 @@ from pytest_jrh.store.ledger import BaselineFile, StoredResult, read_ledger
 from pytest_jrh.store.made_cases import RecordIndex, case_of, read_spools
 from pytest_jrh.store.records import case_digest, content_digest, json_value
 
-_WHICH = "Name the `outputs` folder written by a shard's run."
+_WHICH = "Name the `outputs` folder that a shard's session wrote."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
-_SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION."
+_SUPPLIED = "For a judge of the hook pytest_jrh_judge, pass --judge=MODULE:FUNCTION."
 
 
 def merge(arguments: Namespace) -> int:

@@ -235,7 +235,7 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
             converted.mistakes.add(key, message, hint)
         elif mode != "binary" and (probe.binary_only or section.variants == ("flip",)):
             where = "on a scale" if mode == "ordinal" else "of classes"
-            message = f"{name} is for binary suites: {where} it would have no case"
+            message = f"{name} needs a binary suite: {where} the probe would have no case"
             converted.mistakes.add(key, message, f"remove {name}")
         for number, test in enumerate(section.of):
             if test not in bases and bases:
@@ -390,7 +390,7 @@ def _frozen_file(
     if len(names) > 1:
         places.mistakes.add(
             key,
-            f"the tests keep their cases in different files ({listed(names)})",
+            f"the cases of the tests are in different files ({listed(names)})",
             f"set {converted.name(('output', 'dir'))}, or give the path of the file",
         )
         return None
@@ -423,22 +423,24 @@ def _check_judges(
         for key in ("score_map", "verdict"):
             is_prompt = kind.keys is None and getattr(section, key) is not None
             if is_prompt and entry.prompt_path is None:
-                message = "needs a prompt that asks for these values; the built-in one asks for "
+                message = "needs a prompt that asks for these values; the built-in prompt asks for "
                 message += "scores"
-                yield Mistake(entry.place_of(key), message, "set prompt_path next to it")
-        of_pairs = "pairs are judged under one rubric at a time" if suite.scale.orders else ""
+                yield Mistake(entry.place_of(key), message, "set prompt_path, too")
+        of_pairs = "pairs are judged by one rubric at a time" if suite.scale.orders else ""
         if section.together and (of_pairs or kind.one_rubric or section.verdict):
             message = of_pairs or kind.one_rubric
-            message = message or "`verdict` finds one verdict in a text, not several"
-            hint = "leave it out; or use a prompt that asks for JSON, or a function of your own"
+            message = message or "`verdict` is a pattern for one verdict in a text, not for several"
+            hint = "leave out together; or use a prompt that asks for JSON, or your own function"
             yield Mistake(entry.place_of("together"), message, hint)
         for value, score in (section.score_map or {}).items():
             if answers and score not in answers:
-                message = received(score, f"an answer of a rubric: {listed(answers.values())}")
+                message = received(
+                    score, f"a score or class of a rubric: {listed(answers.values())}"
+                )
                 yield Mistake((*entry.place_of("score_map"), value), message)
         has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
         if section.threshold is not None and not has_use:
-            message = "is for code that judges a binary suite, without score_map"
+            message = "needs a judge in Python, in a binary suite without score_map"
             yield Mistake((*entry.place, "threshold"), message)
         for key, message, hint in () if own_judge else misplaced_keys(entry.section, kind):
             yield Mistake((*entry.place, key), message, hint)
@@ -469,10 +471,10 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     within = config.suite.within
     called = "of classes" if mode == "classes" else mode
     if config.suite.answers is not None and mode != "binary":
-        message = f"names the two answers of a binary suite, but this one is {called}"
+        message = f"names the two answers of a binary suite, but this suite is {called}"
         yield Mistake(("suite", "answers"), message, "leave it out")
     if within is not None and mode != "ordinal":
-        message = f"is for ordinal judges, but this suite is {called}"
+        message = f"needs an ordinal suite, but this suite is {called}"
         yield Mistake(("suite", "within"), message, "leave it out")
     of_pairs = [*map(converted.kind, (LABELS.name, PERTURBATION.name, SWAP.name))]
     if config.suite.of == "pairs":
@@ -481,19 +483,19 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
             message = (
                 f"{listed(others) or 'cases.flip and cases.examples'} cannot be used with pairs"
             )
-            yield Mistake(KINDS_KEY, f"{message}; must be {listed(of_pairs)}, as the answers are")
+            yield Mistake(KINDS_KEY, f"{message}; must be {listed(of_pairs)}")
     elif SWAP.name in kinds or config.judge.orders:
-        message = f"{SWAP.name} and judge.orders are for pairs, but this suite has none"
-        yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or leave them out")
+        message = f"{SWAP.name} and judge.orders need pairs, but this suite has none"
+        yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or leave out both")
     for index, judge in enumerate(config.judges):
         if judge.orders:
-            message = "is set for one judge, but all are asked in the same orders"
+            message = "is set for one judge, but all judges see the same orders"
             yield Mistake(("judges", index, "orders"), message, "set judge.orders")
     best = [kind for kind in kinds if KINDS[kind].answer == "best"]
     if best and mode == "classes":
         made = listed(map(converted.kind, best))
-        message = f"{made} makes runs that satisfy a rubric, but none of the classes means that"
-        yield Mistake(KINDS_KEY, message, "perturbation makes cases of each class")
+        message = f"{made} makes runs that satisfy a rubric, but no class means satisfied"
+        yield Mistake(KINDS_KEY, message, "use perturbation: it makes cases of each class")
     answers = _answers(suite.rubrics)
     for rubric in suite.rubrics:
         offered = rubric.scale.scores
@@ -508,7 +510,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         message = f"got {listed(outside, 8)}; the answers are {listed(answers.values())}"
         yield Mistake(("cases", "scores"), message)
     if config.suite.of != "runs" and config.cases.edits == "acts":
-        message = "got acts, but an answer has none; must be text"
+        message = "got acts, but answers have no tool calls; must be text"
         yield Mistake(("cases", "edits"), message)
     needing = [converted.kind(kind) for kind in kinds if KINDS[kind].is_labelled]
     needing += [f"cases.{key}" for key in ("flip", "examples") if getattr(config.cases, key)]
@@ -533,7 +535,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         # Of single classes there may be n/a on any scale.
         is_of_classes = isinstance(getattr(gate, limit), dict)
         if getattr(gate, limit) is not None and not is_of_classes and mode not in modes:
-            message = f"is for {modes[0]} judges, but this suite is {mode}"
+            message = f"needs {modes[0]} judges, but this suite is {mode}"
             yield Mistake(("gate", limit), message, instead)
 
 
@@ -595,13 +597,13 @@ def _notices(
         sentences.append(f"labels.unlabelled has no effect in {suite}")
     if config.rand.table == "xlsx":
         sentences.append(
-            f"{converted.name(('rand', 'table'))} is xlsx; tables are CSV, which spreadsheets "
-            "open, too"
+            f"{converted.name(('rand', 'table'))} is xlsx; tables are written as CSV, which "
+            "spreadsheets open, too"
         )
     metric = config.rand.metric
     if metric not in OUR_METRICS and find_spec("sklearn") is None:
         sentences.append(
-            f"metric is {metric}, but scikit-learn is not installed, so it is not computed "
+            f"metric is {metric}, but scikit-learn is not installed, so the metric is not computed "
             "(pip install 'pytest-jrh[sklearn]')"
         )
     return [f"{file}: {sentence}" for sentence in sentences]

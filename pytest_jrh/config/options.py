@@ -120,7 +120,7 @@ class Options:
     )
     plan: bool = _option(
         "bool",
-        "print which calls are recorded, which are to be made, and their cost; make none",
+        "make no calls; print which are recorded, which would be made, and their cost",
     )
     max_cost: float | None = _option(
         "float", "spend at most this many US dollars; the remaining cases end as over_budget", "USD"

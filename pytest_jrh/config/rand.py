@@ -198,7 +198,7 @@ class Converted:
             value = {**value, **before}
         elif before is not None:
             other = dotted(self.written.get(path, path))
-            self.mistakes.add(written, f"{other} sets the same; keep one of them")
+            self.mistakes.add(written, f"{other} sets the same value; keep one of the two keys")
             return
         parent[path[-1]] = value
         self.written[path] = written
@@ -324,7 +324,7 @@ def _panel(converted: Converted, values: dict[KeyPath, Any], *, is_of_answers: b
         if columns is not None and not is_of_answers:
             converted.unused.append((*path, "preprocess_columns_map"))
         elif columns not in (None, of_suite):
-            message = "must be the suite's, or left out: every judge of a panel sees the same"
+            message = "must be the suite's, or left out: all judges of a panel see the same columns"
             converted.mistakes.add((*path, "preprocess_columns_map"), message)
         of_judge = entry.pop("template", None)
         # Of answers those of one scale, which differ in its words alone.
@@ -503,7 +503,7 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
     else:
         message, hint = received(template, " or ".join(TEMPLATES)), None
         if template == _CLASSES:
-            message = f"got {_CLASSES}, but no file of RAND's says which classes its judge may give"
+            message = f"got {_CLASSES}, but RAND's files do not say which classes there are"
             hint = "write a config of this plugin's own, whose rubric has classes"
         mistakes.add(TEMPLATE, message, hint)
         values[TEMPLATE] = None
@@ -522,7 +522,7 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
     column = values[_LABEL] or _LABEL[-1]
     converted.put(_LABEL, "labels", {"metadata": column}, is_fallback=True)
     if values[_REFERENCE] not in (None, column):
-        expected = f"{column}: judges and their majority are compared with its labels"
+        expected = f"{column}: judges and their majority are compared with these labels"
         mistakes.add(_REFERENCE, received(values[_REFERENCE], expected))
 
     _place_tests(converted, values)
@@ -572,7 +572,8 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
             converted.written["rand", "tests", name, "rows"] = _ROWS_OF[name]
     for name in sorted({*judged}.difference(names).union(texts.keys() - judged)):
         message = (
-            f"{name} must be in {dotted(RUN)} and here, as its cases are only made to be judged"
+            f"{name} must be in both {dotted(RUN)} and this list: its cases are "
+            "made only if they are also judged"
         )
         converted.mistakes.add(JUDGED, message)
     converted.put(RUN, "rand.tests", tests or None)

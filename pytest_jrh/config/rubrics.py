@@ -109,19 +109,21 @@ def suite_rubrics(
                 message = "has a scale with a single score"
             elif not rubric.score_levels:
                 message = "has no score_levels, but this suite is ordinal"
-                hint = "give it score_levels; rand.scale: [1, 5] is the scale of all that have none"
+                hint = (
+                    "add score_levels; or set rand.scale: [1, 5] for rubrics without score_levels"
+                )
         if not orders and bool(rubric.classes) != (mode == "classes"):
-            key, hint = "classes", "choose one kind of rubrics with cases.rubrics"
+            key, hint = "classes", "choose rubrics of one kind with cases.rubrics"
             message = "has no classes, but this is a suite of classes"
             if rubric.classes:
                 message = f"has classes, but this suite is {mode}"
         if rubric.answers is not None:
-            key, message = "answers", "has names of its answers, which only `label` uses"
+            key, message = "answers", "has names for its answers, which only `label` uses"
             hint = "name the two answers of a suite with suite.answers"
         if orders:
             offered = paired(orders)
             if rubric.classes or rubric.score_levels or rubric.not_applicable:
-                message = "has its own answers; for pairs they are first, second and tie"
+                message = "has its own answers; for pairs, the answers are first, second and tie"
                 hint = "leave out score_levels, classes and not_applicable"
         targeted[index] = replace(rubric, answers=rubric.offering(offered))
         if message:
@@ -228,6 +230,6 @@ def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[Sc
     scores = [level.score for level in levels]
     if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
         mistakes.add(
-            path, f"the scores are {listed(map(str, scores), 8)}; list each once, without gaps"
+            path, f"the scores are {listed(map(str, scores), 8)}; list each one once, without gaps"
         )
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

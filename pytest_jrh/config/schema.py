@@ -533,8 +533,8 @@ def misfits(
                 key, keys = str(path[-1]), section.model_fields
                 hint = nearest_hint(key, keys, "key")
                 if issubclass(section, StageSection) and re.search(_KEY_WORDS, key):
-                    hint = "keys come from the environment, such as OPENAI_API_KEY; no config "
-                    hint += "holds one"
+                    hint = "API keys come from the environment, such as OPENAI_API_KEY, and are "
+                    hint += "never in a config"
                 where = "the sections of a config are"
                 if len(path) > 1:
                     where = f"the keys of {name((*place, *path[:-1]))} are"

@@ -186,7 +186,7 @@ class Places:
         for path in paths:
             names = [entry.name for entry in path.parent.glob("*")]
             if close := nearest(path.name, names):
-                hint = f"{printable(self.name(path.parent / close), 300)} is there"
+                hint = f"{printable(self.name(path.parent / close), 300)} exists"
                 break
         self.mistakes.add(key, message, hint)
 

@@ -64,12 +64,12 @@ class SkipReason:
 
 SKIPS: Mapping[str, SkipReason] = {
     "no_messages": SkipReason(
-        "there are no messages", "Nothing: it ended before its first message."
+        "there are no messages", "Nothing: the run ended before its first message."
     ),
     "no_assistant_turn": SkipReason(
         "the assistant said nothing", "Nothing: there is no answer to be judged."
     ),
-    "no_answer": SkipReason("the answer is empty", "Fill it in, or leave the row out."),
+    "no_answer": SkipReason("the answer is empty", "Fill the answer in, or remove the row."),
     "disputed_label": SkipReason(
         "annotators disagree",
         "Have one more person label it, or make the rubric clearer.",
@@ -91,9 +91,9 @@ SKIPS: Mapping[str, SkipReason] = {
         "an edit breaks the structure: {detail}",
     ),
     "stale_value": SkipReason(
-        "a later turn still says what the edit changed",
-        "Ignore a few. If there are many: the planner's or the editor's model is too weak, or so "
-        "much depends on each act that `edits: text` suits the rubric better.",
+        "a later turn still has the old value",
+        "Ignore a few. If there are many: the planner's or the editor's model is too weak, or "
+        "later turns depend on the acts so much that `edits: text` suits the rubric better.",
     ),
     "not_confirmed": SkipReason(
         "label not confirmed",
@@ -110,11 +110,12 @@ SKIPS: Mapping[str, SkipReason] = {
     ),
     "wrong_on_base": SkipReason(
         "the judge is wrong on the unchanged case",
-        "Fix the disagreement on that case first: until then, a probe of it shows nothing.",
+        "Fix the disagreement on the unchanged case first: until then, the probe shows nothing.",
         "the judge is wrong on the unchanged case: {detail}",
     ),
     "probe_not_applicable": SkipReason(
-        "the probe does not apply to the case", "Nothing: what the probe changes is not there."
+        "the probe does not apply to the case",
+        "Nothing: the case has nothing that the probe changes.",
     ),
 }
 
@@ -180,11 +181,11 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
     "refused": UnscoredOutcome("{stage}'s model refused to answer", final=True),
     "unrecorded": UnscoredOutcome(
         "{stage}'s call is not recorded",
-        "Record it: `next`, at the end, has the command.",
+        "Record the call: `next`, at the end, has the command.",
         asked=False,
         unanswered=True,
     ),
-    "unrepeatable": UnscoredOutcome("{stage} sends other requests each time", asked=False),
+    "unrepeatable": UnscoredOutcome("{stage} sends different requests each time", asked=False),
     "over_budget": UnscoredOutcome(
         "the budget was exhausted before {stage}'s call",
         "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",

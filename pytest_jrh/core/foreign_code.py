@@ -128,7 +128,7 @@ def loading_for_replay() -> Iterator[Mapping[str, None]]:
     def refuse(tried: str) -> NoReturn:
         tries[tried] = None
         raise PermissionError(
-            f"pytest-jrh replays a judge, so nothing is sent: it tried to {tried}"
+            f"pytest-jrh replays a judge, so nothing is sent: the judge tried to {tried}"
         )
 
     with network_closed(refuse):

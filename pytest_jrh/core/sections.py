@@ -167,8 +167,8 @@ class ModelDefaults(ConfigSection):
         FreeMapping | None,
         AfterValidator(_without_own_keys),
         Takes(
-            "a mapping of further parameters, such as {num_ctx: 32768}; no secrets, and none that "
-            "has a key of its own here"
+            "a mapping of further parameters, such as {num_ctx: 32768}; no secrets, and no "
+            "other key of this section"
         ),
     ] = None
     """Further parameters, sent unchanged with each call, such as Ollama's num_ctx."""

@@ -453,9 +453,9 @@ class Joined(Source):
                 if run.run_id != run.cluster:
                     repeating.append(run.run_id)
             counted_runs[origin] = run
-        self._note(left_out, "left out, because another one contains all of it")
+        self._note(left_out, "left out: another case has all of the same messages")
         self._note(
-            repeating, "repeating messages of another one, so both count as one in each interval"
+            repeating, "with messages of another case: each interval counts such cases as one"
         )
         return counted_runs
 

@@ -216,7 +216,7 @@ def _provider_call(item: Json) -> Json:
     return block
 
 
-_UNKNOWN = "lines without a message, of unknown types, left out: "
+_UNKNOWN = "lines of unknown types without a message left out: "
 _KEYS = {"sessionId", "session_id", "parentUuid", "leafUuid"}
 _MESSAGES = ("user", "assistant")
 # Such as "API Error: 529", in a message of the assistant's.
@@ -273,7 +273,7 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
         notices.append(f"{counted(len(of_subagents), 'line')} of subagents left out")
     if of_program:
         notices.append(
-            f"{counted(of_program, 'line')} that Claude Code wrote in the agent's place left out, "
+            f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
             "such as API errors"
         )
     if unknown:
@@ -381,7 +381,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
     notices = []
     if rolled_back:
         notices.append(
-            f"turns were rolled back {counted(rolled_back, 'time')}, and are in the transcript"
+            f"turns were rolled back {counted(rolled_back, 'time')}; the transcript has them, too"
         )
     if unknown:
         notices.append(_UNKNOWN + listed(unknown))

@@ -111,7 +111,7 @@ class Answers(Source):
             parts = (self._messages(row), self._metadata(row))
         except DamagedError as error:
             raise self._unreadable(
-                (run_id, epoch), str(error), "Correct the row, or leave it out."
+                (run_id, epoch), str(error), "Correct the row, or remove it."
             ) from None
         (messages, metadata), changed = storable(parts)
         asked = [message_text(turn) for turn in messages if turn["role"] == "user"]
@@ -131,7 +131,7 @@ class Answers(Source):
         parts = [f"{_NAMES.get(part, part)} in {place}" for part, place in self._places.items()]
         found = listed(parts, 8)
         if "id" not in self._places and self._table.results is None:
-            found += "; no column names the rows, so each is named by a digest of its text"
+            found += "; no column has ids, so the id of each row is a digest of its text"
             found += telling_column(self._table, self._places.values())
         yield found
         yield from self._table.notices
@@ -173,9 +173,9 @@ class Answers(Source):
                     message = f"has no column with the {option}; its columns are "
                     message += listed(table.columns)
                 place = pointer_to((columns or ["COLUMN"])[0])
-                hint = f"name it: init --{option} COL, or suite.format: {{{part}: {place}}}"
+                hint = f"name the column: init --{option} COL, or suite.format: {{{part}: {place}}}"
                 if part in PAIR:
-                    hint = f"name it: suite.format: {{{part}: {place}}}"
+                    hint = f"name the column: suite.format: {{{part}: {place}}}"
                 answer = "" if part in PAIR else f"--{option} COL"
                 problems.append(Problem(message, table.file, hint=hint, answer=answer))
             elif columns:
@@ -216,9 +216,9 @@ class Answers(Source):
             if key in rows and (is_named or rows[key] != row):
                 what = f"the same id {printable(id_)}" if is_named else "the same text"
                 message = f"has {what} as line {lines[key]}"
-                hint = "name the column that tells rows apart: init --case COL, or suite.format: "
-                hint += "{id: COLUMN}; or delete one; put what two people said about a text into a "
-                hint += "file of labels (--labels) with a column annotator"
+                hint = "name a column with a different id in each row: init --case COL, or "
+                hint += "suite.format: {id: COLUMN}; or delete one of the rows; labels of several "
+                hint += "people must be in a file of labels (--labels) with a column annotator"
                 raise table.error(message, hint, line)
             equal += key in rows
             rows.setdefault(key, row)
@@ -325,7 +325,7 @@ class OneTurnLog(EvalLog):
             raise self._unreadable(
                 (run_id, epoch),
                 "its sample is not a single answer",
-                "Judge what an agent does by `suite: {of: runs}`.",
+                "To judge what an agent does, set `suite: {of: runs}`.",
             )
         return replace(run, messages=tuple(with_part_ids(run.messages))), raw
 
@@ -399,7 +399,7 @@ def placed(table: Table, columns: Columns, values: Values, orders: Orders | None
                 f"{message}answer each means",
                 table.file,
                 key="--map",
-                hint="say it: --map 0=first --map 1=second, or the other way round",
+                hint="use --map 0=first --map 1=second, or the other way round",
             )
         answers = []
         for row, text in enumerate(texts[name]):

@@ -215,7 +215,7 @@ def refuse_missing(
             message = f"has no column {shown(column)}; its columns are {listed(columns)}"
             hint = nearest_hint(column, columns)
             if column in tables[0].columns:
-                hint = f"beside --labels, --{role} names a column of that file: leave one out"
+                hint = f"--{role} names a column of the file of --labels: leave out one of the two"
             raise InputError(message, its_tables[0].file, key=f"--{role}", hint=hint)
 
 
@@ -258,7 +258,7 @@ def choose_columns(
         return {*chosen.values(), *verdicts, *labels}
 
     if len(labels) > 1 and chosen.setdefault("annotator", ""):
-        raise table.error("each column of labels is a person's: leave out --annotator")
+        raise table.error("each column has the labels of one person: leave out --annotator")
     if not labels:
         labels = [only_column(table, "label", taken())]
     for role in ("rubric", "epoch", "annotator", "repeat", "reasoning"):
@@ -299,7 +299,7 @@ def choose_columns(
         ways = [*_ways_to_name(table, missing, taken())]
         if has_nameless_cases:
             ways.append(way_to_case)
-        hint = f"say it: {' '.join(ways)}"
+        hint = f"use {' '.join(ways)}"
         if "label" in missing:
             hint += (
                 " (--label once for each person), or let people label the cases: python -m "
@@ -322,7 +322,7 @@ def choose_columns(
     if has_nameless_cases:
         raise table.error(
             "no column has the ids of the cases, so the rows of a case cannot be matched",
-            f"name the column of their ids: {way_to_case}",
+            f"name the column with the ids: {way_to_case}",
         )
     texts = {column: table.texts(column) for column in {"", *taken()}}
     return Columns(
@@ -363,18 +363,18 @@ def _guessed_label(
     texts = columns_named(table, TEXTS)
     message = ""
     if kinds := kinds - {"HUMAN"}:
-        message = f"{label} is not only by people: annotator_kind is {listed(sorted(kinds))}"
+        message = f"not all of {label} is by people: annotator_kind is {listed(sorted(kinds))}"
     elif is_of_people:
         return ""
     elif "verdict" in needed and texts and words_of(label) & {"target", "expected"}:
-        message = f"beside {texts[0]}, {label} may be the expected answer rather than a label"
+        message = f"{label} may be an expected answer for {texts[0]} rather than a label"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
         columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
-        message = f"beside {listed(columns)}, {label} may be the judge's own"
+        message = f"{label} may be by the judge, like {listed(columns)}"
     if message:
         raise table.error(
             message,
-            f"name the column that people wrote: --label {quoted(label)}, if it is this one",
+            f"name the column of people's labels: if {label} is that one, --label {quoted(label)}",
         )
     return "" if annotator else label
 
@@ -444,7 +444,7 @@ def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
 
 def _asked(table: Table, message: str, role: str, columns: Sequence[str]) -> InputError:
     ways = " or ".join(f"--{role} {quoted(column)}" for column in columns)
-    return table.error(message, f"say it: {ways}")
+    return table.error(message, f"choose one: {ways}")
 
 
 def rows_apart(table: Table, *columns: str) -> int:
@@ -489,7 +489,7 @@ def telling_column(table: Table, places: Collection[str]) -> str:
         texts = table.texts(name)
         is_short = re.fullmatch(_SHORTS, "\n".join([*texts, ""]))
         if is_short and name not in {*map(top_field, places)} and len({*texts}) == len(texts):
-            return f"; {name} differs in every row: init --case {quoted(name)} names them by it"
+            return f"; every row has a different {name}: --case {quoted(name)} makes it the id"
     return ""
 
 
@@ -514,7 +514,7 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
         if rows_apart(table, part, widest) > sizes[part]:
             raise _ambiguous(table, "cluster", [widest, *parts])
     if sizes[widest] < min(_FEWEST_CLUSTERS, count) and not table.results:
-        message = f"{widest} has {sizes[widest]} values: do the cases with one value go together?"
+        message = f"{widest} has {sizes[widest]} values: are cases with the same value related?"
         raise _asked(table, message, "cluster", [widest, *parts, NONE])
     return widest
 
@@ -569,9 +569,9 @@ def _of_these_texts(labels: Table, table: Table, case: str) -> Table:
         are_kept.append(digest in digests[names].get(case_id, (digest,)))
     if not any(are_kept):
         raise InputError(
-            f"no label is for the text that its case now has in {table.file}",
+            f"every label is for an older text: the texts in {table.file} have changed since",
             labels.file,
-            hint="label them again: python -m pytest_jrh label "
+            hint="label the cases again: python -m pytest_jrh label "
             f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}",
         )
     return _kept_rows(labels, are_kept, "for a text that has changed since: not used")
@@ -590,10 +590,10 @@ def _of_one_question(labels: Table, table: Table) -> Table:
         of_table = wordings & in_table if len(wordings) > 1 else wordings
         if wordings and len(of_table) != 1:
             raise InputError(
-                f"holds labels of {len(wordings)} wordings of the rubric {shown(rubric)}, but "
-                "nothing says which of them the verdicts are about",
+                f"has labels for {len(wordings)} wordings of the rubric {shown(rubric)}, but "
+                "nothing says which wording the verdicts are about",
                 labels.file,
-                hint="keep those of one rubric_digest in a file of its own, and name it: "
+                hint="copy the labels with one rubric_digest to a new file, and name that file: "
                 "--labels CSV",
             )
         kept_questions |= {(rubric, digest) for digest in ("", *of_table)}
@@ -662,7 +662,7 @@ def texts_to_label(
                 f"no column {name or 'is known'}; its columns are {listed(table.names)}",
                 table.file,
                 key=f"--{role}",
-                hint=f"name it: {ways}",
+                hint=f"name the column: {ways}",
             )
     columns = (case, rubric, epoch, wording, by, label)
     for row, (*of_case, rubric_text, word, said) in enumerate(table.cells(*columns)):
@@ -733,7 +733,7 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
 def _refuse_answers(name: str, key: str, *, is_answer: bool) -> None:
     if is_answer or words_of(name) & _OF_ANSWERS:
         raise InputError(
-            f"got {shown(name)}, which is what people or judges say of a case",
+            f"got {shown(name)}, which is a label or a verdict",
             key=key,
             hint=_ABOUT,
         )

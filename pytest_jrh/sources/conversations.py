@@ -33,15 +33,15 @@ from pytest_jrh.sources.transcripts import Transcripts, keys_of
 KEY = "suite.format"
 _ANSWER = "/response/choices/0/message"
 _UNREAD_ANSWER = (
-    "some conversations have an answer beside the messages that is not read (to add it, set "
-    f"`{KEY}: {{answer: {_ANSWER}}}`, or its place)"
+    "in some conversations, the answer beside the messages is not read (to add this answer, set "
+    f"`{KEY}: {{answer: {_ANSWER}}}`, or another pointer)"
 )
 _ANSWER_BESIDE = (
     "the answer in `output` or `completion` beside the messages is the last turn of some "
     f"conversations (to leave it out, set `{KEY}: {{messages: /messages}}`)"
 )
 _NO_ANSWER = (
-    "some conversations end with the request, because no answer to it was found (if there is one, "
+    "some conversations end with the request, because no answer was found (if the file has one, "
     f"set `{KEY}: {{answer: /pointer}}`)"
 )
 _KEPT_BY_PROVIDER = {
@@ -101,7 +101,7 @@ class _Reader:
             if messages is None:
                 problem = "has no messages"
             places = places_of_messages(value)
-            hint = f"{KEY}: {{messages: {places[0]}}} would find some" if places else None
+            hint = f"{KEY}: {{messages: {places[0]}}} would find messages" if places else None
             problem += f" at {pointer or 'the top'}; {_keys(value)}"
             raise DamagedError(problem, hint)
         messages = with_items_read(messages, tuple(names_in(pointer)))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _STEP = 4096
 _LONGEST_CAUSE = 300
-_HINT = "copy the whole log again; if its run was cut off, repair it: inspect log convert"
+_HINT = "copy the whole log again; if the evaluation was cut off, repair it: inspect log convert"
 # Inspect puts in place of a reference what the sample keeps apart under its name.
 _REFERENCE = rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"'
 _NO_NUMBER = rb"\b(?:NaN|Infinity)\b"
@@ -194,7 +194,7 @@ class EvalLog(Source):
             # Whatever a damaged directory leads zipfile to.
             raise DamagedError(f"a truncated or damaged .eval archive ({error})", _HINT) from error
         if "_journal/start.json" in archive.namelist() and "header.json" not in archive.namelist():
-            raise InputError("its run has not ended, or was killed", self.path, hint=_HINT)
+            raise InputError("the evaluation has not ended, or was killed", self.path, hint=_HINT)
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
 
@@ -228,14 +228,14 @@ class EvalLog(Source):
         status = printable(str(self._header.get("status") or "not said"))
         if not samples:
             raise InputError(
-                f"holds no sample yet (status: {status})",
+                f"has no sample yet (status: {status})",
                 self.path,
-                hint="its run stopped, or has not ended a sample yet: run the task again",
+                hint="the evaluation stopped, or has not ended a sample yet: run the task again",
             )
         if not isinstance(samples, list):
             raise DamagedError(f"its samples are {shown(samples)}; must be a list")
         if status not in ("success", "not said"):
-            self._notices[f"the status of its run is {status}"] = None
+            self._notices[f"the status of the evaluation is {status}"] = None
         rows: dict[RunKey, Json] = {}
         for number, row in enumerate(samples, start=1):
             name, epoch = at(row, "/id"), at(row, "/epoch")

@@ -247,7 +247,7 @@ class Source(ABC):
         unshown = sum([*self._unshown.values()], Counter[str]())
         if unshown:
             counts = [f"{name} ({count:,})" for name, count in unshown.items()]
-            notices.append(f"the judge is not shown parts of its messages: {listed(counts, 8)}")
+            notices.append(f"the judge does not see parts of the messages: {listed(counts, 8)}")
         return [f"{self.path.name}: {notice}" for notice in notices]
 
     def run(self, key: RunKey, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:

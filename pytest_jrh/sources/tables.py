@@ -334,7 +334,7 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     notices = []
     if lonely:
         notices.append(
-            "Not used, because their rubric has no column of labels or none of verdicts: "
+            "Columns not used, as their rubric has no column of labels or none of verdicts: "
             f"{listed(lonely)}."
         )
     long = replace(table, lines=lines, columns=columns, made={*table.made, PLACE, *patterns})

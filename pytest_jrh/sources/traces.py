@@ -66,15 +66,15 @@ _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
 }
 # What is said of calls and traces, behind how many they are.
 _BELOW = "call", "left out: made inside the call of a tool or a model, such as by a sub-agent"
-_REPEATED = "call", "left out: the same as one before"
-_UNCALLED = "call", "of tools left out: no conversation asks for them"
+_REPEATED = "call", "left out: the same as an earlier call"
+_UNCALLED = "call", "of tools left out: no conversation has a call for them"
 _SEVERAL = "trace", "with several conversations, each of which is a run"
 _NO_MESSAGES = (
-    "its spans have no messages by the conventions of GenAI or OpenInference: make the "
-    "instrumentation record them"
+    "its spans have no messages by the conventions of GenAI or OpenInference: set the "
+    "instrumentation to record messages"
 )
 _DROPPED = (
-    "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are lost"
+    "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are missing"
 )
 LeftOut: TypeAlias = "defaultdict[tuple[str, str], list[str]]"
 """By a noun and what is said of it, the names of what is left out."""

@@ -55,7 +55,9 @@ from pytest_jrh.sources.source import (
 )
 
 _DIGEST = 12
-_NAME_EACH = "give each its own id or epoch; suite.format: {id: [/task, /trial]} puts one together"
+_NAME_EACH = (
+    "give each its own id or epoch; suite.format: {id: [/task, /trial]} joins fields to an id"
+)
 _BLANK = b" \t\r\n" + BOM
 MOST_NAMED = 5
 """How many runs a notice names."""
@@ -130,7 +132,7 @@ class Transcripts(Source):
             raise self._unreadable(
                 key,
                 f"{self._place(row.item)}: {printable(error, 300)}",
-                "Fix the conversation, or leave it out.",
+                "Fix the conversation, or remove it.",
             ) from error
         stored: Json = {
             "messages": messages,
@@ -141,7 +143,7 @@ class Transcripts(Source):
         clean, changed = storable(stored)
         self._unshown[key] = unshown_in(clean["messages"])
         for oddity in unusual:
-            self._notices[f"some conversations have {oddity}; these are kept as they are"] = None
+            self._notices[f"some conversations have {oddity}, and are kept as they are"] = None
         if clean["input"] is None:
             of_user = (message for message in clean["messages"] if message["role"] == "user")
             clean["input"] = message_text(next(of_user, {}))
@@ -182,7 +184,7 @@ class Transcripts(Source):
             raise InputError("holds no conversation", self.path)
         if repeated:
             self._notices[
-                f"left out {counted(len(repeated), 'request')} repeated in full by another one: "
+                f"left out {counted(len(repeated), 'request')} that are part of another one: "
                 f"{listed(repeated, MOST_NAMED)}"
             ] = None
         return rows
@@ -219,7 +221,7 @@ class Transcripts(Source):
         """
         try:
             if not self._file.stat().st_size:
-                raise InputError("is empty, so it holds no conversation", self._file)
+                raise InputError("is empty: the file has no conversation", self._file)
             with (
                 self._file.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -268,7 +270,7 @@ class Transcripts(Source):
                 if number == rows[-1][0] and not data.endswith(b"\n"):
                     error.hint = (
                         "the line is cut off: copy the session again when it has ended, or remove "
-                        "it"
+                        "the line"
                     )
                 raise
             values.append(value)
@@ -472,7 +474,7 @@ def trajectory(value: Any) -> Conversation:
         raise DamagedError("schema_version: must be ATIF-v1.0 to ATIF-v1.8")
     steps, agent = value["steps"], value["agent"]
     if value.get("continued_trajectory_ref") is not None:
-        raise DamagedError("continued_trajectory_ref: continues in another file, which is not read")
+        raise DamagedError("continued_trajectory_ref: the rest is in a file that is not read")
     turns = []
     for number, step in enumerate(steps):
         with inside("steps", number):

@@ -137,7 +137,7 @@ def _found(labels: Mapping[str, str], verdicts: Mapping[str, str], widest: str) 
     if len(known) + len(others) > _MOST_CLASSES:
         message = (
             f"labels and verdicts are {len(words):,} different words, most of them in {widest}, "
-            f"such as {shown(words[max(others)])}; classes are at most {_MOST_CLASSES}"
+            f"such as {shown(words[max(others)])}; there can be at most {_MOST_CLASSES} classes"
         )
         hint = "name the columns of answers: --label COL, --verdict COL; or join words: "
         raise InputError(message, key="--classes", hint=f"{hint}--map WORD=CLASS")
@@ -252,12 +252,12 @@ class Values:
         word = as_seen(text)
         if len(word) > _LONGEST_WORD:
             role = "verdict" if is_verdict else "label"
-            return f"it is not a word: name another column, --{role} COL"
+            return f"the text is too long for an answer: name another column, --{role} COL"
         way = f"--map={shlex.quote(word)}" if word.startswith("-") else f"--map {shlex.quote(word)}"
-        missing = f"{way}= counts it as missing"
+        missing = f"{way}= counts this word as missing"
         mapped = nearest(as_word(text), unused)
         if mapped is not None:
-            return f"no cell is {mapped}; if you meant this one, use {way}={self.mapping[mapped]}"
+            return f"no cell is {mapped}; if you meant {word}, use {way}={self.mapping[mapped]}"
         if word.casefold() in _NO_VALUES:
             return missing
         if is_verdict and self.threshold is not None and re.fullmatch(_NUMBER, word):
@@ -267,23 +267,23 @@ class Values:
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             return (
-                f"name the scale: --scale LOW-HIGH; the numbers go from {min(numbers)} to "
-                f"{max(numbers)}; if they have no order, name all: --classes A,B,..."
+                f"name the scale: --scale LOW-HIGH; the numbers are from {min(numbers)} to "
+                f"{max(numbers)}; if the numbers have no order, name them all: --classes A,B,..."
             )
         if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
             return "with --threshold 0.5, numbers from 0 to 1 count as 1 if they are at least 0.5"
         if re.fullmatch(_NUMBER, word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
-            return f"a score is a whole number: give each its own row, with a column {role}"
+            return f"a score is a whole number: write a row for each score, with a column {role}"
         if self.scale.is_ordered:
-            return f"give its score: {way}=SCORE; {missing}"
+            return f"say which score this word is: {way}=SCORE; {missing}"
         if not self.scale.is_verdict:
-            return f"name its class: {way}=CLASS; {missing}"
+            return f"say which class this word is: {way}=CLASS; {missing}"
         ways = [f"{way}={meaning}" for meaning in self.scale.words.values()]
         return (
-            f"say what it means: {' or '.join(ways)}; {missing}; if answers are classes, name all: "
-            "--classes A,B,..."
+            f"say what this word means: {' or '.join(ways)}; {missing}; if answers are classes, "
+            "name them all: --classes A,B,..."
         )
 
     def refuse_unclear(self, table: Table) -> None:
@@ -293,17 +293,17 @@ class Values:
                 "no verdict is a number from 0 to 1",
                 table.file,
                 key="--threshold",
-                hint="name a column of such numbers: --verdict COL; or leave it out",
+                hint="name a column of such numbers: --verdict COL; or leave out --threshold",
             )
         for column in self.of_numbers.keys() - self.one.keys():
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
                 raise InputError(
-                    f"{column} may say how sure the judge is of its verdict, whichever it is",
+                    f"{column} may be how sure the judge is of a verdict, violated or not",
                     table.file,
                     key="--threshold",
-                    hint="--threshold takes the probability of a violation: give it such a column; "
-                    f"if this is one, say --one {meaning}",
+                    hint="--threshold needs probabilities of a violation: name a column of these; "
+                    f"if {column} is one, add --one {meaning}",
                 )
         table.refuse(self.unclear_ones(table))
 
@@ -322,7 +322,7 @@ class Values:
             # What is said of all columns would be said of those, too, whose names say it.
             prefixes = [f"--one={column}=" for column in unclear]
         ways = [shlex.join(prefix + meaning for prefix in prefixes) for meaning in ONES]
-        hint = f"say it: {' or '.join(ways)}"
+        hint = f"use {' or '.join(ways)}"
         return [Problem(message, table.file, None, "--one", hint, "--one ONE")]
 
     def strangers(self) -> list[str]:
@@ -446,7 +446,7 @@ def cases_of(
             elif label is not None and case.votes[person] != label.score:
                 problems.append(
                     Problem(
-                        f"the label of the case {shown(key.case)} is different above",
+                        f"the case {shown(key.case)} has a different label above",
                         table.file,
                         line,
                         name,
@@ -483,10 +483,10 @@ def cases_of(
         named = case.votes.keys() - {"", _SETTLED}
         if "" in case.votes and named:
             message = (
-                f"the case {shown(key.case)} has a label without a name as well as one by "
+                f"the case {shown(key.case)} has a label without a name and another one by "
                 f"{listed(sorted(named))}"
             )
-            line, hint = table.lines[case.row], "say in this column who gave it"
+            line, hint = table.lines[case.row], "name in this column who gave the label"
             unnamed.append(Problem(message, table.file, line, columns.annotator, hint))
     if problems:
         problems += values.unclear_ones(table)
@@ -551,10 +551,10 @@ def refuse_strangers(table: VerdictTable, strangers: VerdictTable, noun: str) ->
     if table.cases.keys() & strangers.cases.keys():
         return
     cases, table_cases = (listed(map(str, file.cases), 3) or "none" for file in (strangers, table))
-    hint = f"its cases are {cases}, and those of {table.table.file} {table_cases}"
+    hint = f"this file has the cases {cases}, and {table.table.file} has {table_cases}"
     for stranger in islice(strangers.cases, 1):
         meant = spreadsheet_hint(stranger.case, (key.case for key in table.cases))
-        hint += f"; {meant or 'name the columns that both have: --case COL, --rubric COL'}"
+        hint += f"; {meant or 'name the columns that both files have: --case COL, --rubric COL'}"
     raise InputError(
         f"has no {noun} (with its rubric and epoch) of {table.table.file}",
         strangers.table.file,
@@ -584,8 +584,8 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
             weight = 0
         message = ""
         if not 1 <= weight <= cases:
-            message = f"; must be a number from 1 to {cases:,}, the cases of {table.table.file}, "
-            message += "in each line of the file or in none"
+            message = f"; must be a number from 1 to {cases:,}, the number of cases in "
+            message += f"{table.table.file}: fill in every line, or none"
         elif case.stratum and case.stratum != text:
             message = f", and the same case has {case.stratum} above"
         if message:

@@ -97,7 +97,7 @@ def test_a_mistake_is_red_and_said(shell: Shell, suite: str, table: str, message
     assert ran.code == 4
     assert message in ran.printed
     comment(shell)
-    assert comments(shell)[0].endswith(f"The judge was not tested:** [the run]({RUN}) says why.\n")
+    assert comments(shell)[0].endswith(f"The judge was not tested:** [the job]({RUN}) says why.\n")
 
 
 def test_what_is_installed_is_named(shell: Shell) -> None:

@@ -307,7 +307,7 @@ def test_words_of_labels_wait_for_a_map(tmp_path: Path, capsys: pytest.CaptureFi
     log = f"--log={labelled.data / 'runs.eval'}"
     arguments = ["init", "mine", log, f"--labels={given}", f"--folder={new}"]
     assert main(arguments) == 4
-    assert "name it, such as --rubric" in capsys.readouterr().err
+    assert "name the rubric, such as --rubric" in capsys.readouterr().err
     assert main([*arguments, "--rubric=kind: Be kind."]) == 0
     config = new / "inputs/configs/mine.yml"
     # Which of them is violated nobody has said, and a reversed map would turn all figures.

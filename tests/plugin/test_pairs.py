@@ -161,7 +161,7 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
         (OF_ANSWERS, "answer_a"),
         (
             f"{OF_ANSWERS}\ncases: {{kinds: [labels], edits: acts}}",
-            "got acts, but an answer has none",
+            "got acts, but answers have no tool calls",
         ),
         ("judge: {model: openai/judge, orders: two}", "one or both"),
         ("judge: {model: openai/judge, together: true}", "one rubric at a time"),

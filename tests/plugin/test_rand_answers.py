@@ -208,7 +208,7 @@ def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: Mo
     [
         ("use_original_data_as_expected", True, "the judge would label its own cases"),
         ("test_debug_mode", True, "every answer would be 0, without a call"),
-        ("template", "multiclass_judge", "no file of RAND's says which classes its judge may give"),
+        ("template", "multiclass_judge", "RAND's files do not say which classes there are"),
         ("template", "mine", 'got "mine"; must be single_judge or single_judge_str or'),
         ("aggregation_reference_column", "human_sum", 'got "human_sum"; must be human_consensus'),
         ("tests_to_run", ["verbosity_bias"], "verbosity_bias_long is the nearest"),
@@ -224,7 +224,7 @@ def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: Mo
         (
             "judges",
             [{"name": "a", "model": "openai/a", "preprocess_columns_map": {"request": "x"}}],
-            "every judge of a panel sees the same",
+            "all judges of a panel see the same",
         ),
     ],
 )

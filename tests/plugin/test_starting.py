@@ -79,7 +79,7 @@ def read_yaml(path: Path) -> Any:
 
 def test_a_suite_is_written_and_can_be_used_at_once(project: Path, log: Path, init: Init) -> None:
     said = init("first", "--log", log)
-    assert "The log holds 4 runs, of which 3 can be used" in said
+    assert "The log has 4 runs, of which 3 can be used" in said
     assert f"pytest --jrh-config={CONFIG} --jrh-record-mode=once" in said
     assert files(project) == list(SUITE)
     assert (project / "inputs/data/first/runs.eval").read_bytes() == log.read_bytes()
@@ -200,7 +200,7 @@ def test_runs_that_cannot_be_read_are_not_what_a_suite_begins_with(
     file.write_text("".join(json.dumps(each) + "\n" for each in (unread, empty, read)))
     assert main(arguments) == 0
     said = capsys.readouterr().out
-    assert "The log holds 3 runs, of which 1 can be used; the suite begins with 1." in said
+    assert "The log has 3 runs, of which 1 can be used; the suite begins with 1." in said
     assert "2 runs cannot be used. The case a (epoch 1) of " in said
 
 
@@ -219,7 +219,10 @@ def test_rubrics_of_a_file_are_taken(
     rubrics = f"- id: kind\n  instructions: Be kind.\n  {answers}"
     write_files(project, {"our.yml": rubrics, "own.md": "{{output}} violates JSON score reasoning"})
     said = init("first", "--log", log, "--rubric=our.yml", "--prompt=own.md")
-    assert "It shows only the last answer of a run; {{ transcript }} shows all of it." in said
+    assert (
+        "The prompt shows only the last answer of a run; {{ transcript }} shows the whole run."
+        in said
+    )
     assert (project / RUBRICS).read_text("utf-8") == rubrics
     assert {case.rpartition(" ")[2] for case in collected(project)} == targets
 
@@ -247,7 +250,7 @@ def test_two_suites_share_a_gate(project: Path, log: Path, init: Init, changed: 
     before = {file: (project / file).read_text("utf-8") for file in GATE}
     said = init("second", "--log", log)
     assert {file: (project / file).read_text("utf-8") for file in GATE} == before
-    assert "Unchanged; the gate's arguments take the new suite's --jrh-config, too:\n" in said
+    assert "Unchanged; add --jrh-config of the new suite to the arguments of the gate:\n" in said
     assert said.count("  .github") == 2
     init("first", "--log", log, "--force")
     assert {file: (project / file).read_text("utf-8") for file in GATE} == written
@@ -258,11 +261,11 @@ UNUSABLE: list[tuple[list[str], str]] = [
     *((["--", name], "NAME: ") for name in BAD_NAMES),
     *((["first", f"--log={name}.eval"], f"{name}.eval") for name in ("none", "text", "cut")),
     (["first", "--log=s3://b/runs.eval"], "remote files are not supported; copy it to this "),
-    (["first", "--log=given.csv"], "name it: init --request COL, or suite.format"),
+    (["first", "--log=given.csv"], "name the column: init --request COL, or suite.format"),
     (["first", "--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
     (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
     (["first", "--rubric=a b"], 'ID: got "a b"; must be at most 64 letters'),
-    (["first", "--rubric=a: Be kind.", "--ordinal"], "a text has no levels"),
+    (["first", "--rubric=a: Be kind.", "--ordinal"], "TEXT has no levels"),
     (["first", "--judge=pyton:judges.py:strict"], "must be one of model:..., python:..."),
     (["first", "--judge=python:"], "must be one of model:..., python:..."),
     (["first", "--rubric=rubrics.yml"], "rubrics.yml:1: got a mapping of keys with the keys name"),
@@ -364,7 +367,7 @@ def test_a_table_of_answers_says_what_was_taken(project: Path, init: Init, shape
 def test_made_cases_of_answers_are_begun_without_labels(project: Path, init: Init) -> None:
     _, log, *_ = write_table(project, "binary")
     said = init("first", log)
-    assert "The file holds 4 answers; the suite begins with 4." in said
+    assert "The file has 4 answers; the suite begins with 4." in said
     assert not WORDS_OF_RUNS.findall(said + (project / CONFIG).read_text("utf-8"))
     assert collected(project)[0].endswith("perturbation::borne_out::c1 None")
 
@@ -392,7 +395,7 @@ def test_a_judge_prompt_is_taken_over(project: Path, init: Init, prompt: str, wr
     (project / "own.md").write_text(prompt, "utf-8")
     said = init(*write_table(project, "JSON lines, in words"), "--prompt=own.md", "--judge=model:m")
     assert (project / PROMPT).read_text("utf-8") == written
-    assert ("It does not show the rubric" in said) == ("rubric" not in written)
+    assert ("The prompt does not show the rubric" in said) == ("rubric" not in written)
     judge = only_judge(project)
     section = judge.settings.section
     assert (judge.label, section.score_map) == ("m", {"fine": 0, "rude": 1})
@@ -449,7 +452,7 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
         (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is not a part of"),
         (["--scale=1-5"], "{{ input }}", "write {{ response }} where"),
         ([], "{{ output }} Answer well or badly.", "which words of a verdict mean violated, "),
-        (["--scale=1-5"], "{{ output }} Answer in JSON.", "say it: --verdict"),
+        (["--scale=1-5"], "{{ output }} Answer in JSON.", "use --verdict"),
         ([], "{output}\n%(policy)s: FINE or BAD", "own.md:2: %(policy)s is not a part of an ans"),
         ([], "<<input>> <<rules>>: PASS or FAIL", "own.md:1: <<rules>> is not a part of an ans"),
         ([], "{output} by {context}: PASS or FAIL", "own.md:1: {context} shows a context, but no"),
@@ -551,8 +554,11 @@ def test_each_class_has_a_word_of_the_prompt(project: Path, init: Init, offer: s
     begin += ["--map=fine=satisfied", "--map=misleading=violated", "--prompt=own.md"]
     before = files(project)
     said = init(*begin, code=4)
-    assert 'own.md: ends in "OK", "POOR"\n    say what they mean, violated or satisfied: ' in said
-    assert "Then run this, with your own for MEANING:\n" in said
+    assert (
+        'own.md: ends in "OK", "POOR"\n    say what these words mean, violated or satisfied: '
+        in said
+    )
+    assert "Then run this, with your own values for MEANING:\n" in said
     assert said.endswith(" --map OK=MEANING --map POOR=MEANING\n")
     assert files(project) == before
     init(*begin, "--map=OK=satisfied", "--map=POOR=violated")
@@ -580,13 +586,13 @@ def test_what_could_name_the_rows_or_be_shown_is_said(
     write_files(project, {"rows.csv": "KB,question,output,House rules,label\n" + "".join(rows)})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     said = init("first", "--log=rows.csv", "--label=label", "--one=passed", "--rubric=kind: Be.")
-    assert ("KB differs in every row: init --case KB names them by it\n" in said) == bool(name)
+    assert ("every row has a different KB: --case KB makes it the id\n" in said) == bool(name)
     assert "\nNot shown to the judge: KB, House rules (--context COL shows one).\n" in said
     assert "OPENAI_API_KEY" not in said
-    (command,) = re.findall("Your own prompt: python -m pytest_jrh init (.*)", said)
+    (command,) = re.findall("To use your own prompt: python -m pytest_jrh init (.*)", said)
     (project / "FILE").write_text("{{ output }} {{ rules }}: PASS or FAIL", "utf-8")
     said = init(*shlex.split(command), code=4)
-    assert "is not a part of an answer\n    name its column: --context 'House rules'\n" in said
+    assert "is not a part of an answer\n    name the column: --context 'House rules'\n" in said
     said = init(*shlex.split(said.splitlines()[-1].partition(" init ")[2]))
     assert "context in /House rules" in said
     assert "Not shown" not in said
@@ -605,7 +611,7 @@ def test_columns_that_may_be_meant_are_asked_for_with_all_else(project: Path, in
     assert "bot answer, old answer may be the response" in said
     asked = "--rubric 'ID: TEXT' --context COL --response COL --one ONE --map YES=MEANING"
     assert said.endswith(f"init {' '.join(begin)} --prompt=own.md {asked} --map MAYBE=MEANING\n")
-    assert "with your own for ID: TEXT, COL, ONE, MEANING:\n" in said
+    assert "with your own values for ID: TEXT, COL, ONE, MEANING:\n" in said
 
 
 @pytest.mark.parametrize(
@@ -630,7 +636,7 @@ def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> 
     row = {"id": "a", "input": "Hi.", "output": "Hello.", "by": {"role": "user"}}
     (project / "rows.jsonl").write_text(json.dumps(row), "utf-8")
     init("first", "--log=rows.jsonl", code=4)
-    assert "The file holds 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
+    assert "The file has 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
     assert "is not a single answer" in init("other", "--log", log, "--of=answers", code=4)
     options = ["--log", log, "--label=target", "--rubric=kind"]
     assert "--label: contains runs, which have no columns" in init("other", *options, code=4)

@@ -96,7 +96,7 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     assert main(["merge", suite.option, "shard"]) == 4
     said = " ".join(capsys.readouterr().err.split())
     assert "is by a judge with another model, prompt or parameters" in said
-    assert "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION." in said
+    assert "For a judge of the hook pytest_jrh_judge, pass --judge=MODULE:FUNCTION." in said
     monkeypatch.syspath_prepend(suite.folder)
     assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard"]) == 0
     assert re.search(r"\nrubric-1 +6 +100.0%", capsys.readouterr().out)

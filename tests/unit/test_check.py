@@ -163,7 +163,7 @@ def test_an_unknown_word_is_named_with_its_line_and_the_option() -> None:
         check_table(path)
     assert 'verdicts.csv:2: label: got "fine"; must be 0, 1' in str(caught.value)
     assert "--map fine=violated or --map fine=satisfied" in str(caught.value)
-    assert "if answers are classes, name all: --classes A,B,..." in str(caught.value)
+    assert "if answers are classes, name them all: --classes A,B,..." in str(caught.value)
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 
@@ -177,7 +177,7 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None
     code, text = run(path, "--cluster", "run", "--report=r.json")
     printed = " ".join(text.split())
     assert code == 0
-    assert "label: counted in no figure below except how many are violated." in printed
+    assert "label: not in the figures below, except in how many are violated." in printed
     assert "The judge calls 200 of 400 cases violated (50.0%, " in printed
     judge = json.loads(Path("r.json").read_text("utf-8"))["suites"]["verdicts"]["judges"]["default"]
     assert judge["violations"]["labelled"] == judge["overall"]["n"] == 40
@@ -198,7 +198,7 @@ def test_each_case_without_a_label_is_counted_once(
 ) -> None:
     table = "\n".join(["case,ann,bo,verdict", "a,1,1,1", "b,0,0,0", *rows.split()])
     _, text = run(written(table), "--label=ann", "--label=bo")
-    lines = re.findall("(.+) (?:without a label: counted|with neither label)", text)
+    lines = re.findall("(.+) (?:without a label: not in|with neither label)", text)
     assert lines == [unlabelled, *filter(None, [bare])]
     assert "disputed, so without a label" in text
 
@@ -226,7 +226,7 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     with pytest.raises(InputError, match=r"both.csv:6: case: the case \"a\" is in line 2 too"):
         check_table(written(both.read_text() + "a,1,cy,0\n", "both.csv"), one="violated")
     labels.write_text(labels.read_text() + "c,1,ann\n")
-    with pytest.raises(InputError, match=r"labels.csv:9: label: the label of the case \"c\""):
+    with pytest.raises(InputError, match=r"labels.csv:9: label: the case \"c\" has a different"):
         check_table(path, labels=str(labels))
 
 
@@ -235,13 +235,21 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     [
         ("7/12", (1, 10), "name the scale that ends in 12: --scale LOW-12"),
         ("7 out of 10", None, "name the scale that ends in 10: --scale LOW-10"),
-        ("4.67", (1, 5), "a score is a whole number: give each its own row, with a column annot"),
-        ("85%", None, "give each its own row"),
-        ("excellent", (1, 5), "give its score: --map excellent=SCORE"),
-        ("nan", None, "--map nan= counts it as missing"),
+        (
+            "4.67",
+            (1, 5),
+            "a score is a whole number: write a row for each score, with a column annot",
+        ),
+        ("85%", None, "write a row for each score"),
+        ("excellent", (1, 5), "say which score this word is: --map excellent=SCORE"),
+        ("nan", None, "--map nan= counts this word as missing"),
         ("-safe", None, "--map=-safe=violated or --map=-safe=satisfied"),
         ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=violated"),
-        ("word " * 20, None, "it is not a word: name another column, --label COL"),
+        (
+            "word " * 20,
+            None,
+            "the text is too long for an answer: name another column, --label COL",
+        ),
     ],
 )
 def test_no_advice_gives_a_wrong_value(cell: str, scale: tuple[int, int] | None, hint: str) -> None:
@@ -316,7 +324,9 @@ def test_scores_are_read_on_the_scale_that_is_given() -> None:
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale.scores == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
-    with pytest.raises(InputError, match="name the scale: --scale LOW-HIGH; the numbers go from 1"):
+    with pytest.raises(
+        InputError, match="name the scale: --scale LOW-HIGH; the numbers are from 1"
+    ):
         check_table(path)
 
 
@@ -362,7 +372,7 @@ def test_bare_numbers_are_refused_with_both_options(
     assert main(asked) == 4
     refused = capsys.readouterr().err
     assert values in refused
-    [ways] = re.findall(r"say it: (.*) or (.*)\n", refused)
+    [ways] = re.findall(r"use (.*) or (.*)\n", refused)
     recalls = []
     for way in ways:
         assert main([*asked, *shlex.split(way)]) == 0
@@ -392,13 +402,13 @@ PHOENIX = "id,input,label,score,explanation,annotator_kind\na,q,pass,1,x,{}\nb,q
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (PHOENIX.replace("{}", "LLM"), (), "label is not only by people: annotator_kind is LLM"),
+        (PHOENIX.replace("{}", "LLM"), (), "not all of label is by people: annotator_kind is LLM"),
         (PHOENIX.replace("{}", "CODE"), ("--verdict=score",), "annotator_kind is CODE"),
-        (PHOENIX.replace("{}", ""), (), "beside score, explanation, label may be the judge's own"),
-        ("label,score\npass,1\n", (), "beside score, label may be the judge's own"),
-        ("label,grade\npass,pass\n", (), "beside grade, label may be the judge's own"),
-        ("input,target,verdict\nq,pass,pass\n", (), "target may be the expected answer"),
-        ("prompt,expected,judge\nq,1,1\n", (), "beside prompt, expected may be the expected"),
+        (PHOENIX.replace("{}", ""), (), "label may be by the judge, like score, explanation"),
+        ("label,score\npass,1\n", (), "label may be by the judge, like score"),
+        ("label,grade\npass,pass\n", (), "label may be by the judge, like grade"),
+        ("input,target,verdict\nq,pass,pass\n", (), "target may be an expected answer"),
+        ("prompt,expected,judge\nq,1,1\n", (), "expected may be an expected answer for prompt"),
     ],
 )
 def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], said: str) -> None:
@@ -490,12 +500,15 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     table = written("case,human,confidence,p_violation\na,1,0.9,0.9\nb,0,0.8,0.2\n")
     code, printed = run(table, "--verdict=confidence", "--threshold=0.5")
     assert code == 4
-    assert "confidence may say how sure the judge is of its verdict, whichever it is" in printed
-    assert "if this is one, say --one confidence=violated" in printed
+    assert "confidence may be how sure the judge is of a verdict, violated or not" in printed
+    assert "if confidence is one, add --one confidence=violated" in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
     assert "the numbers in confidence are probabilities of a violation" in run(table, *asked)[1]
     passed = " ".join(run(table, *asked[:2], "--one=confidence=passed")[1].split())
-    assert "probabilities of a pass; below, 1 minus each is that of a violation" in passed
+    assert (
+        "probabilities of a pass; the figures below use 1 - p, the probability of a violation"
+        in passed
+    )
     code, printed = run(table, "--verdict=p_violation", "--threshold=0.5")
     assert (code, "right" in printed or "gives the label in all 2" in printed) == (0, True)
 
@@ -506,7 +519,7 @@ def test_ids_that_differ_are_the_cause_that_is_told(run: Run, ids: list[str], op
     new = written("id,label,verdict\n1,pass,pass\n2,pass,pass\n", "new.csv")
     other = written("id,label,verdict\n" + "".join(f'"{id_}",pass,pass\n' for id_ in ids), "o.csv")
     code, printed = run(new, f"{option}={other}")
-    said = f"its cases are {', '.join(ids)}, and those of new.csv 1, 2"
+    said = f"this file has the cases {', '.join(ids)}, and new.csv has 1, 2"
     assert (code, said in printed) == (4, True), printed
 
 
@@ -605,7 +618,7 @@ ESCAPES = "\x1b[31mred\x1b]0title\x07\x1b[2J\x9b31m\u202e"
 CROSSED = "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n"
 # What is in the file, the options, and what the message says.
 NAMES = "id,annotator,label,verdict\nb,,fail,fail\n"
-WITHOUT_A_NAME = 'the case "a" has a label without a name as well as one by ann'
+WITHOUT_A_NAME = 'the case "a" has a label without a name and another one by ann'
 TWO_PEOPLE = "id,human,judge,other\na,1,1,0\nb,0,0,1\n"
 BROKEN: list[tuple[str | bytes, str, str]] = [
     ("", "", ":1: is empty"),
@@ -615,7 +628,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ("label,verdict,score\n1,1,1\n", "", "--verdict verdict or --verdict score"),
     (CROSSED, "", "--cluster run or --cluster task"),
     (HEAD + "a,1,9\nb,5,2\n", "--scale=1-5", ":2: verdict: got"),
-    (HEAD + "a,1,NaN\n", "", "--map NaN= counts it as missing"),
+    (HEAD + "a,1,NaN\n", "", "--map NaN= counts this word as missing"),
     (HEAD.encode() + b"\xe9,1,1\n", "", ":2: is not UTF-8"),
     ("case,label,verdict,label\na,1,1,0\n", "", ":1: duplicate column"),
     ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has a column twice"),
@@ -631,8 +644,8 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ("label\nfail\n", "--verdict=label", "no column of labels; its columns"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "compared with itself"),
     ("human_says,verdict\n1,0\n", "", "its columns are human_says"),
-    ("label,judge_a,judge b\n1,0,1\n", "", "say it: --verdict COL"),
-    ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "say it: --label ann --label bo --verdict 'gpt j"),
+    ("label,judge_a,judge b\n1,0,1\n", "", "use --verdict COL"),
+    ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "use --label ann --label bo --verdict 'gpt j"),
     (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if you"),
     (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
     (HEAD + "a,1,1\n", "--baseline=verdit", "nor a file\n    verdict is the nearest"),
@@ -644,7 +657,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + 'a,1,"0,5"\n', "", "with --threshold 0.5, numbers from 0 to 1"),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
     (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=violated"),
-    (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave it out"),
+    (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave out --threshold"),
     (HEAD + "a,1,1\n", "--threshold=1.5", "must be a number >= 0"),
     (HEAD + "a,1,1\n", "--within=1", "needs --scale"),
     (HEAD + "a,1,1\n", "--scale=1-5 --within=4", "must be >= 0 and below 4"),
@@ -743,18 +756,22 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
 @pytest.mark.parametrize(
     ("table", "labels", "expected"),
     [
-        ("id,verdict\na,0\n", "id,target\na,0\na,1\n", "labels.csv:3: target: the label of"),
+        ("id,verdict\na,0\n", "id,target\na,0\na,1\n", "labels.csv:3: target: the case"),
         ("id,verdict\na,0\n", "id,target\nb,0\n", "has no label of a case"),
         ("id,verdict\n1,0\n", "id,target\n1.0,0\n", 'written "1" as "1.0": keep ids as text'),
         (
             "id,gut,verdict\na,0,0\n",
             "id,target\na,0\n --label=gut",
-            "beside --labels, --label names a",
+            "--label names a column of the file of --labels",
         ),
-        ("id,who,verdict\na,x,0\n", "id,target\na,0\n --annotator=who", "of that file: leave one"),
+        (
+            "id,who,verdict\na,x,0\n",
+            "id,target\na,0\n --annotator=who",
+            "of --labels: leave out one",
+        ),
         ("id,verdict\na,0\n", "id,target\na,0\n --label=targ", "target is the nearest"),
-        ("name,verdict\na,0\nb,0\n", "id,target\na,0\n", "of their ids: --case name"),
-        ("name,x\na,0\nb,0\n", "id,target\na,0\n", "say it: --verdict COL --case name"),
+        ("name,verdict\na,0\nb,0\n", "id,target\na,0\n", "with the ids: --case name"),
+        ("name,x\na,0\nb,0\n", "id,target\na,0\n", "use --verdict COL --case name"),
         ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "with its rubric"),
         ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),
     ],

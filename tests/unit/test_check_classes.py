@@ -90,15 +90,15 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
     [
         # A misspelled word is no class, unless both sides have it, or it is named.
         ([("violated", "violatd"), ("satisfied", "satisfied")], {}, '"violatd"; must be'),
-        ([("pass", "pass"), ("fail", "partly")], {}, "name all: --classes A,B,..."),
+        ([("pass", "pass"), ("fail", "partly")], {}, "name them all: --classes A,B,..."),
         # Numbers without an order are asked for.
-        ([("0", "1"), ("1", "2"), ("2", "2")], {}, "no order, name all: --classes"),
+        ([("0", "1"), ("1", "2"), ("2", "2")], {}, "no order, name them all: --classes"),
         # What only one side has may be one thing in two words.
-        ([("a", "x"), ("b", "y")], {}, "name all: --classes A,B,..."),
+        ([("a", "x"), ("b", "y")], {}, "name them all: --classes A,B,..."),
         ([(f"text {n}", f"text {n}") for n in range(21)], {}, "most of them in label, such as"),
         ([(f"text {n}", "pass") for n in range(3_000)], {}, "name the columns of answers: --label"),
         (SIDES, {"classes": ["first", "second"]}, 'got "tie"; must be first or second'),
-        (SIDES, {"classes": ["first", "second"]}, "name its class: --map tie=CLASS"),
+        (SIDES, {"classes": ["first", "second"]}, "say which class this word is: --map tie=CLASS"),
         (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
         (SIDES, {"classes": ["a|b", "c"]}, "and no |"),
         (SIDES, {"classes": ["None", "c"]}, 'got "None", which means that there is no answer'),
@@ -131,7 +131,7 @@ def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixt
     assert main(["check", "t.csv", "--label=label", "-v", "--report=r.json"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "classes: first, oops, tie" in printed
-    assert "no label is oops; --map WORD= counts it as missing" in printed
+    assert "no label is oops; --map WORD= counts WORD as missing" in printed
     assert "n/a counts as an answer, right or wrong; --map n/a= makes it missing" in printed
     assert str(code_of("tie")) not in printed
     [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()

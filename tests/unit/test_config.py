@@ -317,7 +317,7 @@ def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) 
     assert problem.message.startswith('got "mine", which is')
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
-    assert "on a scale it would have no case" in folder.problem(data).message
+    assert "on a scale the probe would have no case" in folder.problem(data).message
     data["cases"]["probes"]["mine"]["changes"] = "none"
     assert folder.load(data).probes["mine"].names == ("none",)
 
@@ -334,7 +334,7 @@ def test_a_probe_that_asks_changes_violations(folder: Folder, name: str) -> None
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
     assert (
         folder.problem(data).message
-        == f"{name} is for binary suites: on a scale it would have no case"
+        == f"{name} needs a binary suite: on a scale the probe would have no case"
     )
 
 

@@ -109,4 +109,4 @@ def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -
 def test_what_two_keys_say_is_refused(folder: Folder) -> None:
     problem = folder.problem(minimal() | {"cases": {"kinds": ["positives"]}})
     assert problem.key == "admin.perturbation_config.tests_to_run"
-    assert problem.message == "cases.kinds sets the same; keep one of them"
+    assert problem.message == "cases.kinds sets the same value; keep one of the two keys"

@@ -84,7 +84,7 @@ def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Pa
     source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "log": {"turns": TURNS}})
     said = refusal(source)
     assert "runs.jsonl:2: has no messages at /messages; its keys are id, log" in said
-    assert "suite.format: {messages: /log/turns} would find some" in said
+    assert "suite.format: {messages: /log/turns} would find messages" in said
     source = Conversations(tmp_path / "runs.jsonl", input_format=InputFormat(cluster=("/task",)))
     assert "runs.jsonl:1: has nothing at /task (suite.format.cluster)" in refusal(source)
     # Of many mistakes ten are said at once.
@@ -123,7 +123,7 @@ A, NAMELESS = json.dumps(conversation("a")), json.dumps(conversation())
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "is empty, so it holds no conversation"),
+        ("", "is empty: the file has no conversation"),
         ("[]", "holds no conversation"),
         ("[{}, 7]", "every item must be an object or a list, see byte 3"),
         ('[{"a', "unexpected end of input"),
@@ -180,7 +180,7 @@ def test_what_is_unusual_is_noted_and_said_once(tmp_path: Path) -> None:
     assert not source.notices()
     assert [source.read(str(n), 1)[0].notes for n in range(3)] == [(WITHOUT_RESULT,)] * 3
     assert source.notices() == [
-        f"runs.jsonl: some conversations have {WITHOUT_RESULT}; these are kept as they are"
+        f"runs.jsonl: some conversations have {WITHOUT_RESULT}, and are kept as they are"
     ]
 
 
@@ -204,8 +204,8 @@ TWICE = [ASKED, {**ANSWERED, "name": "bot"}]
 ITEM = {"type": "message", "role": "assistant", "content": "Hello."}
 ITEM_CALL = {"type": "function_call", "call_id": "c", "name": "look"}
 BESIDE = "the answer in `output` or `completion` beside the messages is"
-NOT_READ = "an answer beside the messages that is not read"
-WITHOUT_ANSWER = "because no answer to it was found"
+NOT_READ = "the answer beside the messages is not read"
+WITHOUT_ANSWER = "because no answer was found"
 
 
 def choices(**answer: Any) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def test_a_run_that_did_not_end_well_is_named(tmp_path: Path) -> None:
     path.write_text('{"eval": {}, "status": "error", "samples": [{"id": 1, "epoch": 1}]}')
     log = EvalLog(path)
     assert len(log.summaries()) == 1
-    assert log.notices() == ["log.json: the status of its run is error"]
+    assert log.notices() == ["log.json: the status of the evaluation is error"]
 
 
 def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:

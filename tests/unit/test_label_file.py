@@ -166,7 +166,7 @@ def test_a_scale_has_its_scores() -> None:
         ("id,said\na,b\n", POLITE, "--text: no column is known; its columns are id, said"),
         ("nr,text\na,b\n", POLITE, "--case: no column is known; its columns are nr, text"),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
-        (BARE, (), "has no rubric, so there is nothing to ask of its texts"),
+        (BARE, (), "has no rubric, so there is nothing to ask about the texts"),
         (NAMED, ("--rubric", "kind: It is."), "its rubrics: polite, short"),
         ("id,text\na,\n", POLITE, "has no text for that rubric"),
         ("", POLITE, "is empty; must be CSV or JSON lines"),
@@ -208,12 +208,12 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: Capsys) -> None:
     label_here(name, *POLITE, "--reviewer=ann")
     said = capsys.readouterr().out
     assert said.startswith(
-        "1 case without a text: left out\n1 row of a case with the same text above\n"
+        "1 case without a text: left out\n1 row left out: same case and text as above\n"
         "t.csv: 2 of 2 cases to label, 0 done\n"
     )
     assert said.endswith(
         "2 labels, for: python -m pytest_jrh init NAME --log t.csv --labels labels.csv --rubric "
-        "'polite: The answer is polite.'\nor, of a column of verdicts: python -m pytest_jrh check "
+        "'polite: The answer is polite.'\nor, for a column of verdicts: python -m pytest_jrh check "
         "t.csv --labels labels.csv --verdict COL\n"
     )
     label_here(write("t.jsonl", RUN), *POLITE)
@@ -300,12 +300,15 @@ def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys
     name, by = table(20), ("--sample=8", "--by=verdict")
     label_here(name, *POLITE, "--sample=8")
     assert main(["label", name, *POLITE, *by]) == 4
-    said = "the labels here have no weights, but new ones would have some\n    name another file"
+    said = "the labels in this file have no weights, but new labels would have some\n"
     assert said in capsys.readouterr().err
     for person in ("ann", "ben"):
         label_here(name, *POLITE, *by, "--out=by.csv", name=person)
     assert main(["label", name, *POLITE, "--sample=8", "--out=by.csv"]) == 4
-    assert "the labels here have weights, but new ones would have none" in capsys.readouterr().err
+    assert (
+        "the labels in this file have weights, but new labels would have none"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])

@@ -128,7 +128,7 @@ def test_orders_and_systems_are_named(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["check", str(table), "--pairs", "--order", "shown"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert (
-        "case: case, order: shown, systems: model_a, model_b pairs of answers, one of them better"
+        "order: shown, systems: model_a, model_b pairs of answers, of which one is better"
         in printed
     )
     assert main(["check", str(table), "--order", "shown"]) == pytest.ExitCode.USAGE_ERROR

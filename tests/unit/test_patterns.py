@@ -43,7 +43,7 @@ def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
     assert cases(checked) == found
     assert {*checked.judges["judge_{rubric}"].rubrics} == {"safe", "kind"}
     [notice] = checked.table.notices
-    assert notice.startswith("Not used, because their rubric has no column of labels or none")
+    assert notice.startswith("Columns not used, as their rubric has no column of labels or none")
     assert {*notice.rstrip(".").split(": ")[1].split(", ")} == {"judge_cost", "human_tone"}
     assert check_table([{"human_{rubric}": "pass", "judge_{rubric}": "pass"}], **PAIR).judges
 
@@ -134,7 +134,7 @@ def test_a_pattern_that_gives_nothing_is_explained(changes: dict[str, Any], mess
         ({"label": "/label/falty"}, 'has no column "/label/falty"; its columns are'),
         ({"case": "run,stp"}, 'has no column "run,stp"; its columns are run, step, label, m'),
         ({"label": "/label"}, "label"),
-        ({"verdict": "/m/v"}, "it is not a word"),
+        ({"verdict": "/m/v"}, "the text is too long for an answer"),
     ],
 )
 def test_a_pointer_to_nothing_is_refused(changes: dict[str, Any], message: str) -> None:

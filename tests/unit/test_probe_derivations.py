@@ -362,7 +362,7 @@ def test_all_is_written_anew(name: str, variant: str, label: int, new_label: int
     assert (OWN_TEXT in text) == (name == "mine")
     assert OWN_TEXT not in model.only("verifier").text
     other = ScriptedModel(editor=NEW, verifier=(FAIL, PASS)[new_label])
-    with pytest.raises(NoVerdictCase, match="the verifier does not find the rubric"):
+    with pytest.raises(NoVerdictCase, match="the verifier does not say that"):
         asked(PROBES[name], base, other, variant=variant)
 
 
@@ -379,7 +379,7 @@ def test_of_an_answer_the_last_one_alone_is_written_anew() -> None:
 def test_on_a_scale_the_verifier_must_find_the_score(found: int, is_case: bool) -> None:
     base = replace(VIOLATED, rubric=ORDINAL, expected=1)
     model = ScriptedModel(editor=NEW, verifier={**PASS, "score": found})
-    refused = pytest.raises(NoVerdictCase, match=r"does not find the rubric 1 \(")
+    refused = pytest.raises(NoVerdictCase, match=r"makes the rubric 1 \(")
     with contextlib.nullcontext() if is_case else refused:
         assert asked(PARAPHRASE, base, model).expected == 1
 

@@ -226,8 +226,8 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert "model" not in source.read("s", 1)[0].metadata
     assert [notice.removeprefix("s.jsonl: ") for notice in source.notices()] == [
         "2 lines of subagents left out",
-        "1 line that Claude Code wrote in the agent's place left out, such as API errors",
-        "lines without a message, of unknown types, left out: mood-ring",
+        "1 line left out that Claude Code wrote in the agent's place, such as API errors",
+        "lines of unknown types without a message left out: mood-ring",
     ]
 
 
@@ -236,7 +236,9 @@ def test_what_codex_rolled_back_is_read_as_the_agent_did_it_and_said(tmp_path: P
     lines = [codex_line("user", "One"), codex_line("assistant", "1"), rollback]
     source = written(tmp_path / "s.jsonl", [SESSION, *lines])
     assert said(source) == ["[0] user | One", "[1] assistant | 1"]
-    assert "s.jsonl: turns were rolled back 1 time, and are in the transcript" in source.notices()
+    assert (
+        "s.jsonl: turns were rolled back 1 time; the transcript has them, too" in source.notices()
+    )
 
 
 SCREENSHOT = {"type": "computer_screenshot", "image_url": "https://a.b/screen.png"}
@@ -423,7 +425,7 @@ UNKNOWN = "has an unknown form"
 # What is changed in a trajectory, and what is said of it.
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": "ATIF-v2.0"}, "must be ATIF-v1.0 to ATIF-v1.8"),
-    ({"continued_trajectory_ref": "more.json"}, "continues in another file, which is not read"),
+    ({"continued_trajectory_ref": "more.json"}, "the rest is in a file that is not read"),
     ({"steps": [*ONE_CALL["steps"][:2], 3]}, f"steps[2]: {UNKNOWN}"),
     ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, f"steps[2]: {UNKNOWN} (KeyError"),
     ({"steps": trajectory(MISSPELT)["steps"]}, "steps[0]: unknown fields: mesage"),

@@ -140,7 +140,7 @@ def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> N
     ("by", "message"),
     [
         ("label", 'the column "label" cannot be label and by at once'),
-        ("old", 'got "old", which is what people or judges say of a case'),
+        ("old", 'got "old", which is a label or a verdict'),
         ("human_ok", 'got "human_ok", which is'),
         ("gpt_judge", 'got "gpt_judge", which is'),
         ("reasoning", 'got "reasoning", which is'),
@@ -175,7 +175,7 @@ def test_a_suite_reads_the_fields_of_its_runs(tmp_path: Path) -> None:
         (("kind", "b"), ("/category/x", "1")),
         (("kind", "c"), ("/category/x", "")),
     ]
-    no_property = "what people or judges say of a case"
+    no_property = "which is a label or a verdict"
     refused = {"knd": "kind is the nearest", "category": "several values"}
     for key, message in (refused | {"ok": no_property, "human_kind": no_property}).items():
         labels = [{"metadata": "ok", "map": {"1": 1}}]

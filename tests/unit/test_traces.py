@@ -348,9 +348,9 @@ def test_a_trace_without_messages_is_a_run_that_says_so(recording: Recording) ->
     recording.log(body="a log that is of no trace")
     muted = [{"role": "user", "content": ""}, calling(FIND), given(1, "")]
     list(recording.agent([*muted, {"role": "assistant", "content": ""}], "logs"))
-    why = "its spans have no messages by the conventions of GenAI or OpenInference: make the "
+    why = "its spans have no messages by the conventions of GenAI or OpenInference: set the "
     runs = written(recording, {"resourceMetrics": []}).summaries()
-    skip = Skip("no_messages", f"{why}instrumentation record them")
+    skip = Skip("no_messages", f"{why}instrumentation to record messages")
     assert [run.skip for run in runs] == [skip] * 2
     # So does a file of which a limit of the SDK has dropped attributes.
     list(recording.agent([ASKED, DONE] * 40, "openinference"))
@@ -547,4 +547,4 @@ def test_a_trace_in_several_files_and_a_later_one_that_repeats_another_are_one_r
     assert found(batch(first), batch(second), batch(second)) == ({"t": WHOLE}, "")
     runs, notices = found(batch(first, span(2, *SECOND, trace="u")))
     assert runs == {"u": WHOLE}
-    assert notices == "1 case left out, because another one contains all of it: t (0)"
+    assert notices == "1 case left out: another case has all of the same messages: t (0)"

@@ -61,7 +61,7 @@ async def _of_other_rubric(
 
 RUBRIC_SPECIFICITY = Probe(
     name="rubric_specificity",
-    marker="a case edited to violate one rubric, judged on another one that it satisfies",
+    marker="a case edited to violate one rubric, judged by another rubric that the case satisfies",
     variants=lambda: (Variant("other_rubric"),),
     ask=_of_other_rubric,
     calls={VERIFIER.name: Bounds(1, 2)},
@@ -85,7 +85,7 @@ async def _rewritten(bench: ProbeBench, base: Base, variant: Variant, _random: R
     if not base.scale.accepts(found, expected):
         raise NoVerdictCase(
             "not_confirmed",
-            f"the verifier does not find the rubric {word} in what the editor wrote",
+            f"the verifier does not say that the editor's text makes the rubric {word}",
         )
     return Derived(messages, expected=expected)
 
@@ -138,7 +138,7 @@ PROBES = Probes(
     )
 )
 
-_NO_TEXT = "nothing changed in the text that the judge reads, as it shows no ids"
+_NO_TEXT = "the text that the judge reads shows no ids, so the probe changed nothing in that text"
 
 
 def probe_arguments(base: Case, spec: CaseSpec) -> tuple[Base, Variant, Random]:

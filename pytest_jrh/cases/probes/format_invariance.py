@@ -154,9 +154,9 @@ def _around_words(place: str, blanks: str) -> Callable[..., _Change]:
 
 _CHANGES = {
     "json_layout": (_json_layout, "no tool result is JSON that could be laid out differently"),
-    "json_keys": (_json_keys, "no JSON in it has an object with two keys"),
-    "ids": (_ids, "no message and no call in it has an id"),
-    "line_ends": (_line_ends, "no message in it has a text"),
+    "json_keys": (_json_keys, "no JSON in the case has an object with two keys"),
+    "ids": (_ids, "no message and no call of the case has an id"),
+    "line_ends": (_line_ends, "no message of the case has a text"),
     "blank_lines": (
         _around_words(r"(?<=[.!?]) +(?=[^\sa-z])", "\n\n"),
         "no answer has two sentences in one line",

@@ -23,7 +23,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     length = len(render_transcript(messages))
     if length * factor > LONGEST:
         raise NoVerdictCase(
-            "probe_not_applicable", f"it would have more than {LONGEST:,} characters"
+            "probe_not_applicable", f"the changed case would have more than {LONGEST:,} characters"
         )
     start, end = _around_decision(messages, base.decisive)
     exchanges = _neutral(messages, length * (factor - 1), random)

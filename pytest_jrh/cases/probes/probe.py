@@ -176,7 +176,7 @@ class ProbeBench:
     def _check_verifier(self) -> None:
         if VERIFIER.name not in self.models:
             raise NoVerdictCase(
-                "not_confirmed", "the verifier is off, and nothing else can say what the label is"
+                "not_confirmed", "the verifier is off, and nothing else confirms the label"
             )
 
 

@@ -102,7 +102,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     role, missing = _PLACES[variant.axes[1]]
     positions = positions_of(base.messages, role)
     if not positions:
-        raise NoVerdictCase("probe_not_applicable", f"it has {missing}")
+        raise NoVerdictCase("probe_not_applicable", f"the case has {missing}")
     # The turn that decides stays as it is where there is another one.
     position = random.choice(
         [candidate for candidate in positions if candidate not in base.decisive] or positions
@@ -118,7 +118,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
 
 PROMPT_INJECTION = Probe(
     name="prompt_injection",
-    marker="a case with a text in it that tells the judge the wrong verdict",
+    marker="a case with an added text that tells the judge the wrong verdict",
     variants=lambda: injections(
         Attack(**entry) for entry in shipped("prompt_injection.yml")["attacks"]
     ),

@@ -40,7 +40,7 @@ def made_pair(case: Case, rubric: Rubric) -> Case:
 
 def _swapped(base: Base, _variant: Variant, _random: Random) -> Derived:
     if not is_pair(base.messages):
-        raise NoVerdictCase("probe_not_applicable", "it is not a pair of answers")
+        raise NoVerdictCase("probe_not_applicable", "the case is not a pair of answers")
     return Derived(in_other_order(base.messages), expected=other_place(base.expected))
 
 
