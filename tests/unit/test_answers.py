@@ -135,7 +135,7 @@ def test_the_name_of_a_row(tmp_path: Path, head: str, rows: list[str], ids: list
     runs = source.summaries()
     assert [f"{run.run_id} e{run.epoch}".removesuffix(" e1") for run in runs] == ids
     notices = " ".join(source.notices())
-    assert ("named by a digest" in notices) == (len(ids[0]) == 12)
+    assert ("is a digest" in notices) == (len(ids[0]) == 12)
     assert ("1 row left out, because they repeat others" in notices) == (len(rows) > len(ids))
 
 

@@ -703,7 +703,7 @@ def test_labels_drawn_by_what_a_judge_said_alone_have_weights_and_compare_no_jud
     label_here(truth, "--sample=20", "--by=verdict")
     write("t2.csv", Path("t.csv").read_text("utf-8"))
     with pytest.raises(
-        InputError, match="--baseline: its labelled cases were drawn by the judge's verdicts"
+        InputError, match="--baseline: the labelled cases were drawn by the judge's verdicts"
     ):
         check_table("t.csv", labels="labels.csv", baseline="t2.csv")
 
