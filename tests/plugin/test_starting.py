@@ -219,10 +219,7 @@ def test_rubrics_of_a_file_are_taken(
     rubrics = f"- id: kind\n  instructions: Be kind.\n  {answers}"
     write_files(project, {"our.yml": rubrics, "own.md": "{{output}} violates JSON score reasoning"})
     said = init("first", "--log", log, "--rubric=our.yml", "--prompt=own.md")
-    assert (
-        "The prompt shows only the last answer of a run; {{ transcript }} shows the whole run."
-        in said
-    )
+    assert "shows only the last answer of a run; {{ transcript }} shows the whole run." in said
     assert (project / RUBRICS).read_text("utf-8") == rubrics
     assert {case.rpartition(" ")[2] for case in collected(project)} == targets
 
@@ -554,10 +551,7 @@ def test_each_class_has_a_word_of_the_prompt(project: Path, init: Init, offer: s
     begin += ["--map=fine=satisfied", "--map=misleading=violated", "--prompt=own.md"]
     before = files(project)
     said = init(*begin, code=4)
-    assert (
-        'own.md: ends in "OK", "POOR"\n    say what these words mean, violated or satisfied: '
-        in said
-    )
+    assert 'ends in "OK", "POOR"\n    say what these words mean, violated or satisfied: ' in said
     assert "Then run this, with your own values for MEANING:\n" in said
     assert said.endswith(" --map OK=MEANING --map POOR=MEANING\n")
     assert files(project) == before

@@ -235,21 +235,13 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     [
         ("7/12", (1, 10), "name the scale that ends in 12: --scale LOW-12"),
         ("7 out of 10", None, "name the scale that ends in 10: --scale LOW-10"),
-        (
-            "4.67",
-            (1, 5),
-            "a score is a whole number: write a row for each score, with a column annot",
-        ),
+        ("4.67", (1, 5), "number: write a row for each score, with a column annotator"),
         ("85%", None, "write a row for each score"),
         ("excellent", (1, 5), "say which score this word is: --map excellent=SCORE"),
         ("nan", None, "--map nan= counts this word as missing"),
         ("-safe", None, "--map=-safe=violated or --map=-safe=satisfied"),
         ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=violated"),
-        (
-            "word " * 20,
-            None,
-            "the text is too long for an answer: name another column, --label COL",
-        ),
+        ("word " * 20, None, "too long for an answer: name another column, --label COL"),
     ],
 )
 def test_no_advice_gives_a_wrong_value(cell: str, scale: tuple[int, int] | None, hint: str) -> None:
@@ -324,9 +316,7 @@ def test_scores_are_read_on_the_scale_that_is_given() -> None:
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale.scores == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
-    with pytest.raises(
-        InputError, match="name the scale: --scale LOW-HIGH; the numbers are from 1"
-    ):
+    with pytest.raises(InputError, match="--scale LOW-HIGH; the numbers are from 1"):
         check_table(path)
 
 
@@ -505,10 +495,7 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
     assert "the numbers in confidence are probabilities of a violation" in run(table, *asked)[1]
     passed = " ".join(run(table, *asked[:2], "--one=confidence=passed")[1].split())
-    assert (
-        "probabilities of a pass; the figures below use 1 - p, the probability of a violation"
-        in passed
-    )
+    assert "of a pass; the figures below use 1 - p, the probability of a violation" in passed
     code, printed = run(table, "--verdict=p_violation", "--threshold=0.5")
     assert (code, "right" in printed or "gives the label in all 2" in printed) == (0, True)
 
@@ -764,11 +751,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
             "id,target\na,0\n --label=gut",
             "--label names a column of the file of --labels",
         ),
-        (
-            "id,who,verdict\na,x,0\n",
-            "id,target\na,0\n --annotator=who",
-            "of --labels: leave out one",
-        ),
+        ("id,who,verdict\na,x,0\n", "id,target\na,0\n --annotator=who", "--labels: leave out"),
         ("id,verdict\na,0\n", "id,target\na,0\n --label=targ", "target is the nearest"),
         ("name,verdict\na,0\nb,0\n", "id,target\na,0\n", "with the ids: --case name"),
         ("name,x\na,0\nb,0\n", "id,target\na,0\n", "use --verdict COL --case name"),

@@ -387,9 +387,7 @@ def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path
     assert names(source) == ["1", "2", "3", "1@other"]
     named = {name: key for name, key in source.aliases().items() if name.startswith("u-")}
     assert named == {f"u-{n}": (str(n), 1) for n in (1, 2, 3)} | {"u-4": ("1@other", 1)}
-    assert source.notices()[0].startswith(
-        "5 cases left out: another case has all of the same messages"
-    )
+    assert source.notices()[0].startswith("5 cases left out: another case has all of the same")
     assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}
 
 
