@@ -156,9 +156,9 @@ const asRow = (row) => ({ ...row, kind: "", run: "", suite: "", test: "", tags: 
 
 // ---- One case
 
-const ASKS = [["|pair", "Which answer is better by this rule?"], ["ordinal", "Which level fits?"], ["binary", "Is this rule kept?"], ["", "Which answer fits?"]];
+const ASKS = [["|pair", "Which answer is better by this rule?"], ["ordinal", "Which level fits?"], ["binary", "Does it keep to this rule?"], ["", "Which answer fits?"]];
 // Of a rubric that is kept to or broken, and has no answers of its own.
-const [KEPT, BROKEN] = session.served.words?.length ? session.served.words : ["yes, the rule is kept", "no, the rule is broken"];
+const [KEPT, BROKEN] = session.served.words?.length ? session.served.words : ["yes, it keeps to it", "no, it breaks it"];
 const OWN_WORDS = { "0 satisfied": KEPT, "1 violated": BROKEN };
 const inWords = (value, word) => OWN_WORDS[`${value} ${word}`] ?? word.replace(/^n\/a(?=$|:)/, "does not apply");
 const offered = () => [...body.labels.map(([label, key, word]) => [label, key, inWords(label, word)]), [null, "c", "cannot tell"]];

@@ -63,7 +63,7 @@ look.opened = (row) => {
   drawn = row;
   const isClosed = row.decision === REJECTED || !body;
   const accept = button("accept", "Label right", unhurried(() => decide("accepted")), "a");
-  const reject = button("reject", "Label wrong: drop the case", unhurried(() => decide("rejected")), "r");
+  const reject = button("reject", "Label wrong: drop it", unhurried(() => decide("rejected")), "r");
   accept.setAttribute("aria-pressed", String(["accepted", "edited"].includes(row.action)));
   reject.setAttribute("aria-pressed", String(row.action === "rejected"));
   const verbs = [accept, reject, button("edit", "Edit", inTurn(() => edit(editableTurn())), "e"), button("undo", "Undo", inTurn(undo), "u")];
