@@ -335,7 +335,7 @@ def test_a_raised_number_asks_what_is_missing(make_bench: MakeBench, server: Mod
     bench.configure(repeating(6))
     missed = bench.replay().results[0]
     assert missed.outcome == "unrecorded"
-    assert "repeat 6 was never asked" in said(missed)
+    assert "repeat 6 was never recorded" in said(missed)
     # As every recording that is complete: `once` does not add to it.
     assert bench.run("once").results[0].outcome == "unrecorded"
     # A suite without repeats writes what it wrote before there were any.
