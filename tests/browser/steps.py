@@ -51,7 +51,7 @@ def wait_decisions(page: Any, *wanted: str) -> None:
 def wait_open(page: Any, run: str) -> None:
     """Wait until the case of a run is shown, and taken in; a click at once would be no decision."""
     page.wait_for_selector(f"#about:has-text('{run}')")
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(600)
 
 
 def wait_saved(page: Any) -> None:

@@ -232,7 +232,8 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
                 page.click(f"#list a >> nth={number - 1}")
             wait_number(page, number)
             # Twice at once is no label of the next case.
-            page.wait_for_timeout(400)
+            page.wait_for_selector("#answers")
+            page.wait_for_timeout(600)
             page.dblclick(f"#answers [value='{number % 2}']")
             wait_count(page, done, total)
         page.wait_for_selector("#end[open]")
@@ -240,8 +241,8 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     label_all(ann)
     ann.click("#end button:text-is('Not yet')")
     ann.click("[data-do=undo]")
-    wait_count(ann, total - 1, total)
-    ann.wait_for_timeout(400)
+    ann.wait_for_selector("#toast:has-text('Taken back')")
+    ann.wait_for_timeout(600)
     ann.click("#answers [value='1']")
     # The end is offered once.
     ann.wait_for_selector("#sub:has-text('All are labelled')")

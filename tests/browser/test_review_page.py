@@ -137,7 +137,7 @@ def test_what_is_typed_is_not_lost_to_a_decision_another_case_or_person(sessions
     page.keyboard.press("e")
     page.wait_for_selector(".editor")
     page.fill("#edit-0", NEW_TEXT)
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(600)
     page.click("#decide [data-do=accept]")
     page.wait_for_selector("#toast:has-text('Save or cancel')")
     # Somebody else decides meanwhile.

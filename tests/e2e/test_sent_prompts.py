@@ -142,10 +142,10 @@ def test_a_server_that_cuts_is_named(pytester: pytest.Pytester, server: ModelSer
         done = run_pytest(pytester.path, suite.option, f"--jrh-record-mode={mode}", *reports)
         server.stop()
         text = " ".join(done.stdout.split())
-        assert "it cut the prompt of 2 cases" in text, text
+        assert "cut the prompt of 2 cases" in text, text
         assert "was shown" not in text
         markdown = (pytester.path / "report.md").read_text("utf-8")
-        assert "it cut the prompt of 2 cases" in markdown
+        assert "cut the prompt of 2 cases" in markdown
         data = json.loads((pytester.path / "report.json").read_text("utf-8"))
         (of_suite,) = data["suites"].values()
         assert len(of_suite["judges"]["default"]["shown"][0]["cut_by_server"]) == 2
