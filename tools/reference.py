@@ -88,7 +88,7 @@ A config is about answers if its `template` is `single_judge`, `single_judge_str
 | `format_invariance_1`, `_2`, `_3` | a probe without a model: blank lines, spaces between words, indents |
 | one of your own in `prompts/synthetic_generation_prompts/basic_perturbation_instructions.json` | a [probe in words](more_tests.md#write-a-probe-in-words). It keeps the label, or flips it if it is in `discriminative_tests`. RAND's own texts in this file are not used |
 
-- The rows are the ones that RAND draws: `target_num_per_bucket` rows, or `sample_num_from_orig` for `synthetic_ordinal` and `stochastic_stability`. Probes change rows of the test `labels`, which is added for them.
+- The rows are the ones that RAND draws: `target_num_per_bucket` rows, or `sample_num_from_orig` for `synthetic_ordinal` and `stochastic_stability`. Probes change rows of a test named `labels`, which is added for probes.
 - Instruction and rubric are joined into one question for judge, editor and verifier. 1 is `true` (Y) and 0 is `false` (N), whether that is good or bad. A scale goes from `lowest_score` to `highest_score`.
 - The id of a row is its `original_idx`, or else its number, starting at 0. A row without a label makes no case; reports count such rows. Labels may be yes, true, y and 1, or no, false, n and 0. For other words, add to RAND's keys what they mean: `labels: {metadata: COLUMN, map: {harmful: 1, harmless: 0}}`.
 - If a file leaves out a key, RAND's default config is not used; without `template`, the file is refused. An empty `tests_to_evaluate` means all tests. `test_agent_perturbation_config` is ignored.
