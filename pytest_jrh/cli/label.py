@@ -29,7 +29,7 @@ from pytest_jrh.core.scales import BARE, paired
 from pytest_jrh.core.sections import BlindSection
 from pytest_jrh.core.transcript import paired as as_pair
 from pytest_jrh.people.board import LabelBoard, drawn_evenly
-from pytest_jrh.people.labels import Disputes, LabelTable, label_word, read_rows
+from pytest_jrh.people.labels import Disputes, LabelTable, PersonLabel, label_word, read_rows
 from pytest_jrh.review import Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.sources import table_in, texts_of_runs
@@ -157,16 +157,20 @@ def label_file(options: Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         board.finalized.wait()
     server.stop()
-    text = _how_far_people_agree(labels, out)
-    said = [label.label for label in labels.people()]
-    if said:
-        unsure = said.count(None)
-        answers = counted(len(said) - unsure, "label")
-        if unsure:
-            answers += f" and {unsure:,} times “cannot tell”"
-        text += f"{answers}, for: {_next_commands(options, table, verdicts, asked)}"
+    people = labels.people()
+    text = _how_far_people_agree(people, out)
+    if people:
+        commands = _next_commands(options, table, verdicts, asked)
+        text += f"{_how_many(people)}, for: {commands}"
     sys.stdout.write(visible(text))
     return 0
+
+
+def _how_many(people: Sequence[PersonLabel]) -> str:
+    """How many labels people gave, and how often they could not tell."""
+    unsure = sum(label.label is None for label in people)
+    text = counted(len(people) - unsure, "label")
+    return f"{text} and {unsure:,} times “cannot tell”" if unsure else text
 
 
 def _next_commands(
@@ -235,11 +239,10 @@ def _beside(table: Table, pair: Sequence[str]) -> list[str]:
     return [*request[:1], *columns_named(table, PART_NAMES["context"])[:1]]
 
 
-def _how_far_people_agree(labels: LabelTable, out: Path) -> str:
+def _how_far_people_agree(people: Iterable[PersonLabel], out: Path) -> str:
     """A line about the cases that several people labelled, and what settles them; empty where there
     are none.
     """
-    people = labels.people()
     by_case = grouped((of.case_digest, of.label) for of in people if of.label is not None)
     shared = [len({*said}) for said in by_case.values() if len(said) > 1]
     if not shared:
