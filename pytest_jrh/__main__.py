@@ -191,7 +191,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         "--labels",
         type=_local,
         metavar="FILE",
-        help="a file of labels (CSV or JSON lines); what has a label is judged as it is",
+        help="a file of labels (CSV or JSON lines): what has a label is judged unchanged",
     )
     init.add_argument(
         "--judge",

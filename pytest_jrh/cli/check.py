@@ -110,7 +110,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--threshold",
         metavar="X",
         type=_share,
-        help="verdicts are the probability of a 1; X or more counts as 1",
+        help="verdicts are probabilities of a 1: count X or more as 1, less as 0",
     )
     check.add_argument(
         "--error",
@@ -154,7 +154,8 @@ def declare_meanings(command: argparse.ArgumentParser) -> None:
         type=_meaning,
         action="append",
         default=[],
-        help="what a word means: good=0 (satisfied), bad=1 (violated), a score, or NaN= (missing)",
+        help="what a word means: good=0 (satisfied), bad=1 (violated), poor=2 (a score), or NaN= "
+        "(missing)",
     )
     command.add_argument(
         "--one",
@@ -162,7 +163,7 @@ def declare_meanings(command: argparse.ArgumentParser) -> None:
         type=_meaning_of_one,
         action="append",
         default=[],
-        help="what 1 (true, yes) means; for one column COL=violated",
+        help="what 1, true and yes mean; COL=violated says it for one column only",
     )
 
 

@@ -596,6 +596,6 @@ def _own_tests() -> dict[str, Json]:
                         tests[name] = {"instruction": text, "changes": changes}
         except AttributeError:
             raise InputError(
-                "must be a mapping of groups to mappings of tests to texts", file
+                "must have groups, and in each group the names of tests with their texts", file
             ) from None
     return tests

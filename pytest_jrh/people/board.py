@@ -406,7 +406,7 @@ def drawn_evenly(
             f"{size} cases cannot be drawn evenly from {len(by_word):,} different words "
             f"({listed(by_word, 5)})",
             key="--by",
-            hint=f"name a column with few words, or draw {_FEWEST} cases of each word: --sample",
+            hint=f"name a column with few words, or draw {_FEWEST} or more for each word: --sample",
         )
     weights = {}
     fewest_first = sorted(by_word.items(), key=lambda of_word: len(of_word[1]))

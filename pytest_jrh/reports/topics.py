@@ -83,16 +83,17 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     if decision.comparison is not None:
         fixes = len(decision.fixes)
         yield (
-            f"{decision.compared:,} of {counted(decision.of_baseline, 'case')} of the baseline "
-            f"compared: {counted(len(decision.regressions), 'regression')}, "
+            f"{decision.compared:,} of {counted(decision.of_baseline, 'case')} in the baseline "
+            f"are compared: {counted(len(decision.regressions), 'regression')}, "
             f"{'1 fix' if fixes == 1 else f'{fixes:,} fixes'}."
         )
     if not decision.sets:
         return
     yield (
-        "Exchange test of verdicts before and now: p is the chance of a loss this large (equal "
-        f"losses count half), adjusted for the {counted(len(decision.sets), 'set')} compared. A "
-        f"set fails if p is below {SURE:.3g} and it lost at least two cases, and more than allowed."
+        "p is the chance of a loss at least as large if the judge had not changed (from an "
+        "exchange test, in which equal losses count half). It is adjusted for the "
+        f"{counted(len(decision.sets), 'set')} compared. A set fails if p is below {SURE:.3g}, "
+        "and if at least two of its cases are newly wrong, and more than the limit allows."
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: change.finding.p_value)
@@ -100,10 +101,10 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         before, now = change.before, change.now
         by = f" by {one_line(change.judge)}" if change.judge else ""
         yield (
-            f"{change.title}{by}: of {change.n:,}, {len(change.lost):,} newly wrong and "
-            f"{len(change.won):,} newly right; {before.wrong:,} of "
-            f"{counted(before.verdicts, 'verdict')} wrong before and {now.wrong:,} of "
-            f"{now.verdicts:,} now; p = {change.finding.p_value:.3g}."
+            f"{change.title}{by}: wrong in {before.wrong:,} of "
+            f"{counted(before.verdicts, 'verdict')} before and in {now.wrong:,} of "
+            f"{now.verdicts:,} now. Of {counted(change.n, 'case')}, {len(change.lost):,} newly "
+            f"wrong and {len(change.won):,} newly right. p = {change.finding.p_value:.3g}."
         )
 
 

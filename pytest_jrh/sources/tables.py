@@ -135,7 +135,7 @@ def refuse_too_many(names: Collection[str], lines: Collection[int], file: str) -
     """Refuse a table that memory cannot hold: a small file may say little of many columns."""
     if len(names) * len(lines) > _MOST_CELLS:
         raise InputError(
-            f"has {len(names):,} columns, which is more than {_MOST_CELLS:,} cells",
+            f"with {len(names):,} columns, the table has more than {_MOST_CELLS:,} cells",
             file,
             max(lines),
             hint="leave out columns",

@@ -290,7 +290,7 @@ class Values:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
         if self.threshold is not None and not self.of_numbers:
             raise InputError(
-                "no verdict is a number from 0 to 1",
+                "got verdicts that are no numbers; must be numbers from 0 to 1",
                 table.file,
                 key="--threshold",
                 hint="name a column of such numbers: --verdict COL; or leave out --threshold",

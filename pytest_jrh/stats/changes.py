@@ -621,6 +621,6 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
     lost = sum(len(of.lost) for of in classes)
     if won and lost:
         cases, net = counted(sum(of.n for of in classes), "case"), abs(lost - won)
-        more = f"{net:,} {'more' if lost > won else 'fewer'} than before"
-        change = more if net else "as many as before"
-        yield f"{won:,} newly right; wrong of all {cases}: {change}"
+        more = f"{net:,} {'more' if lost > won else 'fewer'} of all {cases}"
+        change = more if net else "as many cases as before"
+        yield f"{won:,} newly right, so the judge is wrong about {change}"

@@ -75,7 +75,7 @@ def test_a_frozen_suite_grows_by_the_new_cases_alone(tmp_path: Path) -> None:
     assert set(re.findall(r"order 100(\d)", texts)) == {"3", "4"}
     assert before.items() <= committed(suite).items()
     assert "5 passed" in grown.stdout
-    assert "2 of 2 cases of the baseline" in " ".join(grown.stdout.split())
+    assert "2 of 2 cases in the baseline" in " ".join(grown.stdout.split())
     assert "new since the baseline (2):" in grown.stdout
     assert "not comparable" not in grown.stdout
 

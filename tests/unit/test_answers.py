@@ -192,10 +192,10 @@ def test_no_small_file_is_a_large_table(tmp_path: Path, monkeypatch: pytest.Monk
     csv_text = "\n".join([",".join(["id", "question", "answer", *names]), *["a,q,r"] * 50])
     lines = [json.dumps({"id": "a", name: 1}) for name in names]
     for path, place in (
-        (written(tmp_path / "rows.csv", csv_text), "rows.csv:39: has 53 columns"),
-        (written(tmp_path / "rows.jsonl", "\n".join(lines)), "rows.jsonl:50: has 51 columns"),
+        (written(tmp_path / "rows.csv", csv_text), "rows.csv:39: with 53 columns"),
+        (written(tmp_path / "rows.jsonl", "\n".join(lines)), "rows.jsonl:50: with 51 columns"),
     ):
-        with pytest.raises(InputError, match=f"{place}, which is more than 2,000 cells"):
+        with pytest.raises(InputError, match=f"{place}, the table has more than 2,000 cells"):
             source_of(path).summaries()
 
 

@@ -332,7 +332,7 @@ PASS = [
         "the judge is not shown to be worse than before: 2 of 48 cases (4%) newly wrong",
         cases("xx" + "." * 22, "." * 24),
         cases("." * 22 + "xx", "." * 24),
-        beside="2 newly right; wrong of all 48 cases: as many as before",
+        beside="2 newly right, so the judge is wrong about as many cases as before",
     ),
     Row(
         "no verdict changed: as good as before on 10 cases",

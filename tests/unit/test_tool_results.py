@@ -397,7 +397,7 @@ def test_the_number_beside_a_verdict_is_read_at_a_threshold(check: Check, tool: 
     assert counts(numbers(threshold=0.6)) == counts(checked(tool, results))
     assert counts(numbers(threshold=0.2))["1 disagree"] == 5
     said = check(results, "--threshold=0.6", f"--label={LABEL.get(tool, '')}")
-    assert "no verdict is a number from 0 to 1 name a column of such numbers: --verdict" in said
+    assert "must be numbers from 0 to 1 name a column of such numbers: --verdict" in said
 
 
 def test_cases_of_one_name_are_not_one_case() -> None:
