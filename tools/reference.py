@@ -63,7 +63,7 @@ A YAML or JSON list of rubrics, or a mapping that holds such a list under `rubri
 _RAND = """\
 # RAND's files
 
-Configs, rubrics, logs, tables and prompt files of RAND's Judge Reliability Harness run unchanged. In a clone of its repository:
+You can use the configs, rubrics, logs, tables and prompt files of RAND's Judge Reliability Harness unchanged. In a clone of the harness:
 
 ```bash
 pip install /path/to/pytest-jrh
@@ -72,35 +72,35 @@ pytest --jrh-config=inputs/configs/config_binary_harmbench.yml --jrh-record-mode
 ```
 
 `outputs/config_binary_harmbench` then contains `synthetic_label_flip.csv`, `label_flip_results_MODEL.csv` and `MODEL_report.json`. If
-you run it again without `--jrh-record-mode`, it makes no call. With `use_HITL_process`, the made cases are shown in the browser before they
-are judged (if pytest runs on a terminal).
+you run pytest again without `--jrh-record-mode`, no call is made. If the config sets `use_HITL_process` and pytest runs on a terminal, made
+cases are shown in the browser before they are judged.
 
 ## Tests of answers
 
-A config is about answers if its `template` is `single_judge`, `single_judge_str` or `single_autograder`, or if it has one of these tests:
+A config is about answers if its `template` is `single_judge`, `single_judge_str` or `single_autograder`, or if the config names one of these tests:
 
-| test of RAND's | here |
+| test of RAND's harness | in pytest-jrh |
 | --- | --- |
-| `label_flip` | a labelled answer is edited so that the opposite label is right; if the verifier does not confirm this, there is no case |
-| `synthetic_ordinal` | a row is edited to get each score; the editor is shown `num_seed_examples_per_generation` rows with that score |
-| `stochastic_stability`, `answer_ambiguity` | an unchanged row is judged `number_of_seeds` times `repetitions`; flicker is how often two verdicts differ |
-| `semantic_paraphrase`, `verbosity_bias_long`, `verbosity_bias_short` | a probe: the editor writes the same in other words, or at another length |
-| `format_invariance_1`, `_2`, `_3` | a probe without a model: blank lines, spaces between words, indents |
-| one of your own in `prompts/synthetic_generation_prompts/basic_perturbation_instructions.json` | a [probe in words](more_tests.md#write-a-probe-in-words). It keeps the label, or flips it if it is in `discriminative_tests`. RAND's own texts in this file are not used |
+| `label_flip` | a labelled answer is edited until the opposite label is right; if the verifier does not confirm the new label, no case is made |
+| `synthetic_ordinal` | from a row, a case is made for each score of the scale; the editor sees `num_seed_examples_per_generation` other rows that have this score |
+| `stochastic_stability`, `answer_ambiguity` | an unchanged row is judged several times (`number_of_seeds` multiplied by `repetitions`); reports say how often two verdicts on a row differ (flicker) |
+| `semantic_paraphrase`, `verbosity_bias_long`, `verbosity_bias_short` | a probe: the editor rewrites the answer in other words, or in a longer or shorter text, with the same meaning |
+| `format_invariance_1`, `_2`, `_3` | a probe that needs no model: `_1` changes blank lines, `_2` spaces between words, `_3` indents |
+| your own test in `prompts/synthetic_generation_prompts/basic_perturbation_instructions.json` | a [probe in words](more_tests.md#write-a-probe-in-words). If the test is in the group `discriminative_tests`, the probe flips the label; if not, the label stays. The texts of RAND's own tests in this file are not used |
 
-- The rows are the ones that RAND draws: `target_num_per_bucket` rows, or `sample_num_from_orig` for `synthetic_ordinal` and `stochastic_stability`. Probes change rows of a test named `labels`, which is added for probes.
-- Instruction and rubric are joined into one question for judge, editor and verifier. 1 is `true` (Y) and 0 is `false` (N), whether that is good or bad. A scale goes from `lowest_score` to `highest_score`.
-- The id of a row is its `original_idx`, or else its number, starting at 0. A row without a label makes no case; reports count such rows. Labels may be yes, true, y and 1, or no, false, n and 0. For other words, add to RAND's keys what they mean: `labels: {metadata: COLUMN, map: {harmful: 1, harmless: 0}}`.
-- If a file leaves out a key, RAND's default config is not used; without `template`, the file is refused. An empty `tests_to_evaluate` means all tests. `test_agent_perturbation_config` is ignored.
-- The judges of a panel must have the same scale and columns. To use one of RAND's prompts: `judge: {prompt_path: FILE, score_map: {"True": 1, "False": 0}}`.
-- These are refused, with a reason: `use_original_data_as_expected: True`, `test_debug_mode: True`, `multiclass_judge`, and an `aggregation_reference_column` that is not the column of the labels.
-- Texts that a model wrote for a probe are in its recordings, but in no table.
+- The same rows are drawn as in RAND's harness. The number of rows is `target_num_per_bucket`; for `synthetic_ordinal` and `stochastic_stability`, it is `sample_num_from_orig`. Probes change the rows of a test `labels`, which is added if there are probes.
+- The instruction and the rubric are joined into one question, which judge, editor and verifier are asked. The answer 1 means `true` (or Y) and 0 means `false` (or N), whether `true` is good or bad. A scale goes from `lowest_score` to `highest_score`.
+- The id of a row is its `original_idx`, or else its number, starting at 0. From a row without a label, no case is made; reports count these rows. The labels yes, true, y and 1 mean 1; the labels no, false, n and 0 mean 0. If your labels are other words, add this section, which says what each word means: `labels: {metadata: COLUMN, map: {harmful: 1, harmless: 0}}`.
+- If a config leaves out a key, the value in RAND's default config is not used. A config without `template` is refused. An empty `tests_to_evaluate` means all tests. `test_agent_perturbation_config` is ignored.
+- The judges of a panel must have the same scale and the same columns. To use one of RAND's prompts for the judge: `judge: {prompt_path: FILE, score_map: {"True": 1, "False": 0}}`.
+- The following settings are refused, with a reason: `use_original_data_as_expected: True`, `test_debug_mode: True`, `multiclass_judge`, and an `aggregation_reference_column` that is not the column of the labels.
+- Texts that a model wrote for a probe are in the recordings of the probe, but in no table.
 
-## Their keys
+## RAND's keys
 
-If `admin.dataset_config` names the log, the rubrics or the note to the judge, they are read from `inputs/data/{module_name}`. `template`
-and the lowest and highest score become `rand.scale`. Tests of agents have RAND's names: `agent_perturbation` (here `perturbation`) and
-`agent_positives` (here `positives`). `labels` and probes can be added to them.
+If `admin.dataset_config` names files (the log, the rubrics or the note to the judge), these files are read from `inputs/data/{module_name}`.
+`template`, the lowest score and the highest score together become `rand.scale`. Tests of agents have RAND's names: `agent_perturbation` means
+`perturbation`, and `agent_positives` means `positives`. You can add `labels` and probes to these tests.
 """
 _OPTIONS = """\
 # Options

@@ -331,7 +331,7 @@ class RandSection(ConfigSection):
 
     module: Text | None = None
     """The name of the folders with the project's own prompts, and with RAND's inputs and outputs.
-    Left out: the file's name."""
+    If it is left out, the name of the config file is used."""
     scale: (
         Annotated[
             Literal["binary", "ordinal"]
@@ -344,42 +344,42 @@ class RandSection(ConfigSection):
         ]
         | None
     ) = None
-    """binary or ordinal; or the lowest and the highest score, for rubrics without score_levels."""
+    """binary or ordinal. If rubrics have no score_levels: the lowest and the highest score."""
     instruction: Annotated[str | None, Takes("text")] = None
-    """A note to the judge, in its prompt."""
+    """A note to the judge, which is added to the judge's prompt."""
     instruction_path: PathText | None = None
-    """A file with that note."""
+    """A file with a note to the judge, instead of instruction."""
     judge_model: Text | None = None
-    """The default model of judges (except for code)."""
+    """The default model of all judges that are not code."""
     cases_model: Text | None = None
     """The default model of the stages that make cases."""
     summary_turns: Count = 20
-    """How many turns, counted from the end, a summary covers."""
+    """How many turns a summary covers, counted from the last turn."""
     tests: dict[RandTestName, RandTest] = Field(default_factory=dict)
     """For a suite of answers: its tests, by RAND's names. A rubric may be plain text."""
     judged: Kinds = ()
-    """The kinds of cases that are judged; others are only made. Empty: all in cases.kinds."""
+    """The kinds of cases that are judged; cases of other kinds are only made. Empty: all kinds."""
     objective: Objective = "fail"
     """Whether perturbation makes cases that violate the rubric (fail) or satisfy it (pass)."""
     confirmed: Flag = True
-    """Whether the verifier has to confirm a case with objective pass."""
+    """Whether the verifier has to confirm cases that are made with objective pass."""
     renew: Flag = True
-    """true: the selected cases are made again. false: existing cases are reused, and missing ones
-    are added."""
+    """true: the selected cases are made again. false: existing cases are reused, and only missing
+    cases are made."""
     write_jsonl: Flag = True
     """Whether made cases are written to agent_perturbations.jsonl."""
     review: Flag = False
-    """In a recording mode on a terminal: show every made case in the browser before it is judged.
-    """
+    """Whether every made case is shown in the browser before it is judged. This needs a recording
+    mode and a terminal."""
     results: PathText | None = None
     """The folder of results.jsonl, the report and the tables."""
     stamp: Text | None = None
-    """Added to the name of the suite's outputs folder."""
+    """A text that is added to the name of the suite's outputs folder."""
     table: Literal["csv", "xlsx"] = "csv"
-    """Accepted for RAND's configs; tables are always CSV."""
+    """Has no effect: tables are always CSV. The key exists because RAND's configs have it."""
     metric: Text = "accuracy_score"
     """The metric of the report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or
-    f1_score, or (with scikit-learn installed) another metric of it."""
+    f1_score; or, if scikit-learn is installed, another of its metrics."""
 
 
 class Config(ConfigSection):
