@@ -47,18 +47,19 @@ _CONFIGURATION = """\
 
 A suite is one YAML file. `python -m pytest_jrh init` writes one with comments, and `python -m pytest_jrh schema` writes
 a JSON schema next to the configs, so that editors complete and check keys. If a config has mistakes, pytest exits with
-code 4 and lists all of them, each with its file, line and key, and the nearest valid key.
+code 4 and lists all mistakes, each with its file, line and key, and the nearest valid key.
 
-A relative path is looked up in the folder in which pytest is started, then in pytest's rootdir, then in the config's folder; the first
-match is used. New files and folders are created where the suite's log or rubrics were found.
+A relative path is looked up in three folders: the folder in which pytest is started, pytest's rootdir, and the config's folder. The first
+match is used. New files and folders are created in the folder in which the suite's log or rubrics were found.
 
-Each section of a config has a heading below. You may leave out every key that is not marked *required*, or set it to null. Configs of
-RAND's Judge Reliability Harness can be used unchanged: [this page](rand.md) says which of our keys each of theirs means.
+Each section of a config has a heading below. If a key is not marked *required*, you can leave this key out or set it to null; "Left out:"
+then says what happens. Configs of RAND's Judge Reliability Harness can be used unchanged: [RAND's files](rand.md) says which key of ours
+each key of theirs stands for.
 """
 _RUBRICS = """\
 ## Rubric files
 
-A YAML or JSON list of rubrics, or a mapping that holds such a list under `rubrics`.
+A rubric file is a YAML or JSON list of rubrics, or a mapping with such a list under the key `rubrics`.
 """
 _RAND = """\
 # RAND's files
@@ -105,10 +106,11 @@ If `admin.dataset_config` names files (the log, the rubrics or the note to the j
 _OPTIONS = """\
 # Options
 
-Each option has an ini key of the same name for `pyproject.toml`, `pytest.ini` or `tox.ini` (`--jrh-record-mode` is
-`jrh_record_mode`). The command line overrides it. Options that overwrite files (`--jrh-update-baseline`, `--jrh-prune`,
-record mode `all`) are not allowed in an ini file. Paths on the command line are relative to the folder in which pytest is started,
-and paths in an ini file to the folder of that file. [Recordings](recordings.md#record-modes) explains the record modes.
+Each option has an ini key of the same name for `pyproject.toml`, `pytest.ini` or `tox.ini` (for `--jrh-record-mode`,
+the ini key is `jrh_record_mode`). The command line overrides the ini file. Options that overwrite files
+(`--jrh-update-baseline`, `--jrh-prune`, record mode `all`) are not allowed in an ini file. A path on the command line is
+relative to the folder in which pytest is started. A path in an ini file is relative to the ini file's folder.
+[Recordings](recordings.md#record-modes) explains the record modes.
 """
 
 _LLMS = """\
@@ -189,17 +191,17 @@ def configuration() -> str:
         rows = [key for key in keys[name] if _is_row(sections[name]["properties"][key])]
         parts += [f"## `{path}`", _purpose(value)]
         if name == "ModelDefaults":
-            parts.append(f"These keys of [a model](#a-model): {_in_words(rows)}.")
+            parts.append(f"The keys are {_in_words(rows)}, as in [a model](#a-model).")
             rows = []
         elif base is not None:
             rows = [key for key in rows if key not in keys[base]]
-            parts.append(f"The keys of {_BASES[base]}{', and:' if rows else '.'}")
+            parts.append(f"The keys are those of {_BASES[base]}{', and:' if rows else '.'}")
         if rows:
             parts.append(_rows(sections[name], rows))
     model = sections[_MODEL]
     parts += [
         "## A model",
-        "The keys of a judge, and of each stage that makes cases.",
+        "These keys can be set for a judge, and for each stage that makes cases.",
         _rows(model, keys[_MODEL]),
     ]
     parts.append(_RUBRICS)

@@ -102,16 +102,16 @@ class Options:
 
     configs: tuple[Path, ...] = _option(
         "paths",
-        "collect only this suite and the tests that you name; may be given several "
+        "collect only this suite and the tests that you name; can be given several "
         "times. With the ini key, pytest collects the suite along with all other tests",
         "FILE",
         name="config",
     )
     record_mode: RecordMode | None = _option(
         "string",
-        "none: answer only from recordings; once: record or resume cases that are not "
-        "complete; new_episodes: record what is missing; all: record everything again (default: "
-        "what the config says, or none)",
+        "none: answer only from recordings; once: record cases without a complete recording; "
+        "new_episodes: record all calls that are missing; all: record all calls again (default: "
+        "the config's mode, or none)",
         "MODE",
         _MODES,
     )
@@ -120,7 +120,7 @@ class Options:
     )
     plan: bool = _option(
         "bool",
-        "make no calls; print which are recorded, which would be made, and their cost",
+        "make no calls; count recorded and missing calls, and print the cost of the missing calls",
     )
     max_cost: float | None = _option(
         "float", "spend at most this many US dollars; the remaining cases end as over_budget", "USD"
@@ -130,9 +130,9 @@ class Options:
     )
     review: Literal["alone", "decide", "blind"] | None = _option(
         "choice",
-        "open the cases in the browser. decide (the default): accept, reject or edit them; the "
-        "judge waits until you press Finish. blind: label a sample, seeing only the rubric and "
-        "what is judged",
+        "open the cases in the browser. decide (the default): accept, reject or edit cases; the "
+        "judge waits until you press Finish. blind: label a sample of the cases; the page shows "
+        "only the rubric and the transcript or answer",
         "HOW",
         _REVIEWS,
     )
@@ -155,25 +155,25 @@ class Options:
     reports: tuple[Path, ...] = _option(
         "paths",
         "write a report as a page (FILE.html), Markdown (FILE.md; also appended to "
-        "$GITHUB_STEP_SUMMARY), JSON or JUnit (FILE.xml); may be given several times. By default "
-        "a suite that does not pass writes report.html to its results folder; none turns this off",
+        "$GITHUB_STEP_SUMMARY), JSON or JUnit (FILE.xml); can be given several times. Unless FILE "
+        "is none, a suite that does not pass also writes report.html to its results folder",
         "FILE",
         name="report",
         merged=True,
     )
     frozen: bool = _option(
         "bool",
-        "take the cases from the suite's agent_perturbations.jsonl; do not read its log",
+        "take the cases from the suite's agent_perturbations.jsonl; do not read the suite's log",
         merged=True,
     )
     retry_unscored: bool = _option(
         "bool",
-        "in a recording mode: repeat only the calls whose recorded answer could not be used "
-        "(refused, invalid)",
+        "in a recording mode: of the recorded calls, repeat only those whose answer could not be "
+        "used (it was refused or invalid)",
     )
     prune: bool = _option(
         "bool",
-        "remove recordings that no case uses; with --jrh-plan, only list them",
+        "remove recordings that no case uses; with --jrh-plan, only list these recordings",
     )
 
 

@@ -430,14 +430,14 @@ class RandTest(ConfigSection):
     """A test of answers by RAND's name."""
 
     rows: Runs = 0
-    """How many rows of the table are drawn, in the way RAND draws them; 0 means all."""
+    """How many rows of the table are drawn, by RAND's way of drawing rows; 0 means all."""
     again: Flag = False
-    """Whether a row may be drawn again."""
+    """true: a row can be drawn more than once."""
     judged: Flag = True
-    """Whether its cases are judged, not only made."""
+    """true: the test's cases are judged. false: the cases are only made."""
     seeds: Count = 1
-    """How many seeds RAND's harness has for this test; each case is judged at least that many
-    times."""
+    """How many seeds RAND's harness has for this test. Each case is judged at least as many times
+    as there are seeds."""
     repetitions: Count = 1
     """How many times a case is judged for each seed. Seeds are not sent to a model."""
 

@@ -107,9 +107,10 @@ class _Drawn(ConfigSection):
     """How many cases a probe has, and of which others they are derived."""
 
     of: BaseKinds = ()
-    """The kinds of cases that are changed. Empty: all kinds of the suite."""
+    """The kinds of cases that the probe changes. Left out: all kinds of the suite."""
     max_cases: Count = MOST_BASES
-    """The largest number of cases that are changed; they are drawn from the whole suite."""
+    """The largest number of cases that the probe changes; these cases are drawn from the whole
+    suite."""
 
 
 class ProbeSection(_Drawn):
@@ -119,20 +120,22 @@ class ProbeSection(_Drawn):
         Several[Text],
         Takes("all, or a list of names of variants"),
     ] = ()
-    """all: every case is changed in every way that the probe knows. A list: in these ways; a part
-    of a name, such as an attack, stands for all variants that contain it. Left out: in 4 ways for
-    prompt_injection and in one for other probes, drawn so that all are used equally often."""
+    """The variants (ways of changing a case) that the probe uses. all: every case is changed in
+    every variant. A list: every case is changed in each of these variants; a part of a name, such
+    as the name of an attack, selects all variants whose names contain this part. Left out: 4
+    variants are drawn for each case of prompt_injection, and one for each case of another probe, so
+    that all variants are used equally often."""
 
 
 class ProbeByText(_Drawn):
     """A probe by text: the editor changes what the agent says, and the verifier confirms it."""
 
     instruction: Text
-    """Tells the editor how to change what the agent says."""
+    """The text that tells the editor how to change what the agent says."""
     changes: Literal["none", "flip"] = "none"
-    """What the change does to the label. none: the label stays. flip: the label becomes the
-    opposite, and so must the verdict. If the verifier does not confirm the new label, the case is
-    skipped."""
+    """What the change does to the label. none: the label stays the same. flip: the label becomes
+    the opposite, and the judge's verdict has to become the opposite, too. If the verifier does not
+    confirm the new label, the case is skipped."""
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -155,77 +158,85 @@ class SuiteSection(ConfigSection):
         Takes("a file, a folder, a glob, or a list of these"),
     ] = ()
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
-    list), ATIF trajectories (.json) or jobs of Harbor. A file, a folder, a glob, or a list of
-    these."""
+    list), ATIF trajectories (.json) or jobs of Harbor."""
     of: Of = "runs"
-    """What is judged. runs: what an agent did. answers: single answers to requests, from a table
-    (CSV or JSON lines), from results of another tool, or from an Inspect log of one turn. pairs:
-    which of two answers in a row of a table is better."""
+    """What is judged. runs: what an agent did. answers: single answers to requests. The answers
+    come from a table (CSV or JSON lines), from results of another tool, or from an Inspect log
+    whose runs have one turn. pairs: each row of a table has two answers, and the judge says which
+    is better."""
     rubrics: PathText | None = None
-    """The rubric file, YAML or JSON. If its rubrics have score_levels, the suite is ordinal (a
-    scale of scores). If they have classes, verdicts are words without an order. Otherwise the suite
-    is binary: a rubric is violated or satisfied."""
+    """The rubric file, YAML or JSON. If its rubrics have score_levels, the suite is ordinal
+    (verdicts are scores on a scale). If its rubrics have classes, verdicts are words without an
+    order. If its rubrics have neither, the suite is binary: a rubric is violated or satisfied."""
     format: Annotated[
         InputFormat,
         Takes("a mapping of parts to JSON pointers, such as {messages: /log, id: [/task, /trial]}"),
     ] = InputFormat.model_construct()
-    """If a conversation does not have the form {id, messages, ...}: where its parts are (messages,
-    answer, system, id, epoch, cluster, metadata, input, target)."""
+    """If the log's conversations do not have the form {id, messages, ...}: where each part of a
+    conversation is. The parts are messages, answer, system, id, epoch, cluster, metadata, input and
+    target."""
     answers: TwoAnswers | None = None
     """The names of the two verdicts of a binary suite in prompts, labels and reports, such as {1:
-    harmful, 0: harmless}. Left out: 1 is violated, and 0 satisfied."""
+    harmful, 0: harmless}. Left out: 1 is called violated, and 0 satisfied."""
     within: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
-    """Ordinal suites: how far a score may be from the label and still be right, in levels. Left
-    out: 0 on scales of up to 10 levels, otherwise a fiftieth of the scale (2 on a scale from 0 to
-    100)."""
+    """For an ordinal suite: how many levels a score may differ from the label and still be right.
+    Left out: 0 on scales of up to 10 levels; on longer scales a fiftieth of the scale, such as 2 on
+    a scale from 0 to 100."""
 
 
 class CasesSection(ConfigSection):
     """Which cases are made, and how."""
 
     kinds: Kinds = ()
-    """Which cases are made. perturbation: runs edited to violate a rubric. positives: runs that
-    satisfy it. labels: runs as they are, with labels from the section `labels`. A probe: cases of
-    the other kinds, changed in a way that must not change the verdict."""
+    """Which cases the suite has. perturbation: runs that are edited until they violate a rubric.
+    positives: runs that satisfy a rubric, as they are or after an edit. labels: runs as they are,
+    with labels from the section `labels`. All others are probes: they change cases of these three
+    kinds in a way that must not change the verdict."""
     rubrics: Annotated[tuple[Text, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
-    """The ids of the rubrics to use. Empty: all rubrics in the file."""
+    """The ids of the rubrics to use. Left out: all rubrics in the file."""
     sample: Runs = 0
     """How many runs of the log to use; 0 means all."""
     sampling: Literal["rand", "kept"] = "rand"
-    """How runs are picked. rand: by their position in the log, as RAND's harness does; if the log
-    gets one more run, all picked runs may change. kept: recorded runs first, then others by their
-    ids. The same holds for the cases and variants of probes."""
+    """How runs are picked for the sample. rand: by their position in the log, as RAND's harness
+    does; if the log gets one more run, all picked runs may change. kept: runs with recordings are
+    picked first, then others by their ids; the cases and variants of probes are picked in the same
+    way."""
     seed: Whole = DEFAULT_SEED
-    """The seed of the draw: with the same seed, the same runs are picked."""
+    """The seed of the sample: with the same seed, the same runs are picked."""
     edits: Literal["text", "acts"] = "text"
-    """What an edit may change. text: the words of the agent's turns. acts: its calls and their
-    results, too. A call is changed, added or removed, and later turns are adapted."""
+    """What an edit may change. text: the words of the agent's turns. acts: also the agent's tool
+    calls and their results. A tool call is changed, added or removed, and later turns are
+    adapted."""
     edits_at_most: Count = 3
-    """At most this many turns of a run are edited."""
+    """The largest number of turns that are edited in a run."""
     scores: Annotated[
         tuple[Said, ...],
         PlainValidator(_score_targets, json_schema_input_type=int | str | list[int | str]),
         Takes('integers or classes, as a list or as text like "1,3"'),
     ] = ()
-    """The scores, classes and n/a that cases are made for. Left out: all of them (of two verdicts,
-    not the one that positives are made for)."""
+    """The scores or classes (and n/a) that cases are made for. Left out: all scores or classes; in
+    a binary suite, perturbation then makes only violations."""
     flip: Flag = False
-    """true: only labelled runs are edited, each so that its label changes. perturbation edits runs
-    that satisfy the rubric to violate it; positives repairs runs that violate it. On a scale, no
-    case is made for the score that a run already has."""
+    """true: only labelled runs are edited, and each edit changes the run's label. perturbation
+    takes runs that satisfy the rubric, and edits them until they violate it. positives takes runs
+    that violate the rubric, and repairs them. On a scale, no case is made for the score that a run
+    already has."""
     examples: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 0
-    """Ordinal suites: how many other runs planner and editor are shown whose label is the score to
-    reach; drawn by seed."""
+    """For an ordinal suite: the number of example runs that planner and editor are shown for each
+    case. These are other runs whose label is the score that the edited run has to get. The examples
+    are drawn by `seed`."""
     frozen: Annotated[
         bool | PathText,
         Takes("true (the JSONL in output.dir), false, or the path of a JSONL file"),
     ] = False
-    """Take all cases from agent_perturbations.jsonl; the log is not read."""
+    """true, or a path: all cases are taken from the file agent_perturbations.jsonl, and the log is
+    not read."""
     preprocess: Annotated[
         Several[Text], Takes("the dotted name of a function, or a list of them")
     ] = ()
-    """Functions that change each run before it is used, in this order, such as
-    pytest_jrh.config.preprocessors.drop_reasoning_traces."""
+    """Functions that change each run before the run is used, such as
+    pytest_jrh.config.preprocessors.drop_reasoning_traces. Several functions are called in the order
+    of the list."""
     probes: dict[
         Annotated[str, Field(pattern="^[a-z0-9_]+$"), Takes("a name in a-z, 0-9 and _")],
         ProbeByText,
@@ -235,13 +246,15 @@ class CasesSection(ConfigSection):
     by: Annotated[
         Several[Text], Takes("a field of the samples' metadata, or a list of fields")
     ] = ()
-    """Categories: fields of the samples' metadata, or JSON pointers. Reports show what is wrong for
-    each value, the worst first. Values with fewer than 10 cases share a row."""
+    """The fields of the samples' metadata (or JSON pointers) whose values are categories. Reports
+    show the wrong verdicts of each category, the worst category first. Categories with fewer than
+    10 cases share a row."""
     cluster: Annotated[
         Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
     ] = None
-    """A field of the samples' metadata. Samples with the same value, such as trials of one task,
-    count as one observation in every interval. A nested field is /task/id."""
+    """A field of the samples' metadata. Samples with the same value in this field, such as trials
+    of one task, count as one observation in every interval. A nested field is written as
+    /task/id."""
 
 
 def _or_false(schema: Json) -> None:
@@ -252,12 +265,13 @@ class EditorSection(StageSection):
     """The models that make cases: the editor's, and beside it those of the other stages."""
 
     planner: StageSection = StageSection.model_construct()
-    """Plans which turns to edit, and how."""
+    """The model that plans which turns to edit, and how."""
     summary: StageSection = StageSection.model_construct()
-    """Summarizes long runs, if a prompt contains `summary`. Left out: the editor's model."""
+    """The model that summarizes long runs, if a prompt contains `summary`. Left out: the editor's
+    model."""
     verifier: Annotated[VerifierSection | None, Field(json_schema_extra=_or_false)] = None
-    """Confirms the label of every made case. Left out: the editor's model. false: labels stay
-    unverified, and every output says so."""
+    """The model that confirms the label of every made case. Left out: the editor's model. false: no
+    model confirms labels, and every output says so."""
 
 
 LABEL_SOURCES = ("path", "scorer", "metadata")
@@ -267,31 +281,35 @@ class LabelSection(ConfigSection):
     """Labels of runs as they are, of people or of a program: of a file, or of the log itself."""
 
     path: PathText | None = None
-    """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and if needed
-    rubric_id, epoch, annotator, split and note."""
+    """A CSV or JSON lines file with the columns run_id (or id) and label (or target). If needed,
+    the file also has the columns rubric_id, epoch, annotator, split and note."""
     scorer: Text | None = None
-    """A scorer of the log whose scores are the labels. Unless map says otherwise, C is satisfied
-    and I is violated."""
+    """The scorer in the log whose scores are the labels. Unless `map` says otherwise, C means
+    satisfied and I means violated."""
     metadata: Text | None = None
-    """The field of the samples' metadata that holds the label. A nested field is /task/reward."""
+    """The field of the samples' metadata that holds the label. A nested field is written as
+    /task/reward."""
     map: Annotated[
         dict[
             str, Annotated[str | int | float | bool, Takes("text, a number, true or false")] | None
         ],
         Takes("a mapping of values to labels"),
     ] = Field(default_factory=dict)
-    """Which label each value means, such as {C: 0, I: 1}, where 1 is violated; null means no label.
-    Required if a binary suite takes its labels from numbers in the log."""
+    """Which label each value means, such as {C: 0, I: 1}, where 1 means violated and 0 satisfied. A
+    value that is mapped to null is no label. `map` is required if a binary suite takes its labels
+    from numbers in the log."""
     rubric_id: Text | None = None
     """The rubric that the labels are for, if there is no column rubric_id."""
     unlabelled: Literal["judge"] | None = None
     """judge: in a binary suite, runs without a label are judged, too, so that reports can say how
-    often runs are violated. Left out: such runs are not used."""
+    often runs violate a rubric. Left out: runs without a label are not used."""
     annotator: Text | None = None
-    """Who gave the labels, as reports call them, if there is no column annotator."""
+    """If there is no column annotator: the name that reports use for the people who gave the
+    labels."""
     by: LabelledBy | None = None
-    """Who gave the labels, for reports: people, a program, or column if that is not known. Left
-    out: people for a file, column for a field of a table of answers, otherwise program."""
+    """Who gave the labels, for reports: people, or a program. column: it is not known who gave the
+    labels, so reports use the column's name. Left out: people for labels from a file; column for
+    labels from a field of a table of answers; program for other labels."""
 
     @property
     def source(self) -> str:
@@ -308,10 +326,11 @@ class Recording(ConfigSection):
     """Where recordings are and how they are used."""
 
     mode: RecordMode | None = None
-    """none: answer only from recordings. once: record cases that are not complete. new_episodes:
-    record what is missing. all: record everything again."""
+    """none: no call is made; each answer comes from the recordings. once: cases without a complete
+    recording are recorded. new_episodes: all calls without a recording are recorded. all: all calls
+    are made and recorded again. Left out: none."""
     dir: PathText | None = None
-    """Where recordings are. Left out: inputs/cassettes/{suite}."""
+    """The folder of the recordings. Left out: inputs/cassettes/{suite}."""
     max_workers: Count = 10
     """The largest number of model calls at one time."""
 
@@ -323,7 +342,7 @@ class Output(ConfigSection):
     """The folder of agent_perturbations.jsonl. To commit the made cases, use inputs/suites/{suite}.
     """
     rand: Flag = False
-    """Whether to write tables, JSON reports and debug files like RAND's harness."""
+    """true: tables, JSON reports and debug files are written as RAND's harness writes them."""
 
 
 class RandSection(ConfigSection):
@@ -356,7 +375,8 @@ class RandSection(ConfigSection):
     summary_turns: Count = 20
     """How many turns a summary covers, counted from the last turn."""
     tests: dict[RandTestName, RandTest] = Field(default_factory=dict)
-    """For a suite of answers: its tests, by RAND's names. A rubric may be plain text."""
+    """The tests of a suite of answers, by RAND's names. In such a suite, the rubric file can also
+    be plain text."""
     judged: Kinds = ()
     """The kinds of cases that are judged; cases of other kinds are only made. Empty: all kinds."""
     objective: Objective = "fail"
@@ -390,32 +410,33 @@ class Config(ConfigSection):
     cases: CasesSection = CasesSection.model_construct()
     """Which cases are made, and how."""
     probes: dict[ProbeName, ProbeSection] = Field(default_factory=dict)
-    """For each probe in cases.kinds: how many cases it has, and which cases it changes."""
+    """For each probe in `cases.kinds`: which cases the probe changes, how many, and how."""
     models: ModelDefaults = ModelDefaults.model_construct()
-    """Defaults for every stage and judge."""
+    """Defaults for all judges and for all stages that make cases."""
     judge: JudgeSection = JudgeSection.model_construct()
     """The judge under test: its model, prompt and settings."""
     judges: Annotated[
         Several[PanelJudge],
         Takes("a list of judges, each a mapping with a name"),
     ] = ()
-    """A panel: every case is judged by each of these judges, and each of them has a pytest item."""
+    """A panel: each of these judges judges every case, and has a pytest item for every case."""
     editor: EditorSection = EditorSection.model_construct()
     """The models that make cases."""
     labels: Annotated[
         Several[LabelSection],
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
-    """Labels of runs as they are. No judge is shown the field that holds a label. A run whose label
-    does not fit the kind of a case is used for that kind only if it is edited."""
+    """Labels of runs as they are. No judge is shown the field that holds a label. If a made case
+    needs another label than its run has, the run is used for this case only after an edit. For
+    example, a run that is labelled as violated becomes a `positives` case only if it was edited."""
     blind: BlindSection = BlindSection.model_construct()
     """Blind labelling in the browser."""
     gate: GateRules = GateRules.model_construct()
-    """When the session fails."""
+    """The rules by which a session passes or fails."""
     recording: Recording = Recording.model_construct()
-    """Where recordings are and how they are used."""
+    """Where the recordings are, and how a session uses them."""
     output: Output = Output.model_construct()
-    """Where cases and results are kept."""
+    """Where the made cases and the results are kept."""
     rand: RandSection = RandSection.model_construct()
     """Settings that only RAND's files have."""
 
@@ -452,9 +473,9 @@ class LevelEntry(ConfigSection, extra="ignore"):
     """One score of the scale."""
 
     score: Whole
-    """An integer."""
+    """The score, as an integer."""
     label: _UNBLANK
-    """When this score is right."""
+    """A text that says when this score is right."""
 
 
 class RubricProbes(ConfigSection):
@@ -469,7 +490,7 @@ _ONE_TEXT: JsonDict = {"oneOf": [{"required": ["instructions"]}, {"required": ["
 
 
 class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
-    """One criterion."""
+    """One rule by which cases are judged."""
 
     id: Text
     """A short unique name, used in node ids, recordings and reports."""
@@ -477,13 +498,13 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     """The whole rule: what is a violation, and what is not. The judge sees nothing else of the
     rubric."""
     instruction: _UNBLANK | None = None
-    """Another name of instructions."""
+    """Another name of the key `instructions`."""
     score_levels: Annotated[
         tuple[LevelEntry, ...],
         Field(strict=False),
         Takes('a list of levels such as {score: 0, label: "..."}'),
     ] = ()
-    """Ordinal suites: the scale, as integers without gaps."""
+    """For an ordinal suite: the levels of the scale. Their scores are integers without gaps."""
     classes: Annotated[
         dict[str, _UNBLANK],
         Field(min_length=2, max_length=20),
@@ -491,15 +512,17 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
             "2 to 20 classes, each a name and when it is right, such as {tie: Both are as good.}"
         ),
     ] = Field(default_factory=dict)
-    """In place of score_levels: answers without an order, each with a text that says when it is
-    right."""
+    """In place of score_levels: the verdicts that a judge can choose from, which have no order.
+    Each class has a text that says when this class is right."""
     answers: TwoAnswers | None = None
     """For the command `label`: the names of the two answers, such as {1: harmful, 0: harmless}. In
     a suite, use `suite.answers`."""
     not_applicable: _UNBLANK | None = None
-    """When n/a is right, because the rubric is about nothing in the case. Left out: never."""
+    """A text that says when n/a is right, because the rubric is about nothing in the case. Left
+    out: n/a is never right."""
     probes: RubricProbes | None = None
-    """Probes that are not used for this rubric, such as {skip: [verdict_pressure]}."""
+    """Under `skip`: the probes that are not used for this rubric, such as
+    {skip: [verdict_pressure]}."""
 
 
 _KEY_WORDS = r"(?i)key|token|secret|password|auth"

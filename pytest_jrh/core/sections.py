@@ -146,8 +146,8 @@ class ModelDefaults(ConfigSection):
     """What every stage, the judges among them, takes over where it does not set it itself."""
 
     temperature: Annotated[float | None, Field(ge=0), Takes("a number >= 0")] = None
-    """The temperature to send, if any. Reasoning models do not accept one; for them it is left out,
-    with a notice."""
+    """The temperature to send, if any. Reasoning models accept no temperature, so calls of these
+    models leave it out, with a notice."""
     max_tokens: Count | None = None
     """The largest number of tokens in an answer."""
     timeout: Annotated[float | None, Field(gt=0), Takes("a number of seconds above 0")] = None
@@ -157,12 +157,13 @@ class ModelDefaults(ConfigSection):
         Field(pattern=r"^https?://[^\s]+$"),
         Takes("a URL that starts with http:// or https://"),
     ] = None
-    """An OpenAI-compatible server to ask instead of the provider's own."""
+    """The URL of an OpenAI-compatible server, which is asked instead of the provider's own
+    server."""
     rate_limit: Annotated[
         RateLimitSection | None,
         Takes("a mapping of calls in a period of seconds, such as {calls: 10, period: 60}"),
     ] = None
-    """A rate limit, in addition to the server's own."""
+    """A limit for the rate of calls, in addition to the server's own limit."""
     params: Annotated[
         FreeMapping | None,
         AfterValidator(_without_own_keys),
@@ -171,19 +172,19 @@ class ModelDefaults(ConfigSection):
             "other key of this section"
         ),
     ] = None
-    """Further parameters, sent unchanged with each call, such as Ollama's num_ctx."""
+    """Further parameters, such as Ollama's num_ctx, which are sent unchanged with each call."""
 
 
 class StageModelSection(ConfigSection):
     """Which model a stage asks, and with which prompts."""
 
     model: Text | None = None
-    """The model's name in litellm, such as openai/gpt-4.1-mini. Its key comes from the environment.
-    """
+    """The model's name in litellm, such as openai/gpt-4.1-mini. The API key comes from the
+    environment."""
     prompt_path: PathText | None = None
     """A prompt file in place of the built-in one."""
     system_prompt: Annotated[str | None, Takes("text")] = None
-    """The system message, sent verbatim: it is not a template."""
+    """The system message. It is sent verbatim: it is not a template."""
 
 
 class StageSection(ModelDefaults, StageModelSection):
@@ -209,43 +210,45 @@ class JudgeStage(StageSection):
     """The judge's stage model."""
 
     show_reasoning: Flag | None = None
-    """Also show the judge the agent's reasoning blocks. Edited turns have none, so the judge may
-    recognize an edited case by this."""
+    """true: the judge also sees the agent's reasoning blocks. Edited turns have no reasoning
+    blocks, so the judge may recognize an edited case by their absence."""
     repeats: Annotated[
         int | None, Field(ge=1, le=99), Takes("an integer from 1 to 99, preferably odd")
     ] = None
-    """How many times this judge judges each case. Left out: once."""
+    """How many times the judge judges each case. Left out: once."""
     orders: Literal["one", "both"] | None = None
-    """For pairs. both: the judge is asked in both orders of the two answers; if it contradicts
-    itself, its verdict is a tie. Left out: one."""
+    """For a suite of pairs. one: the judge is asked about the two answers in one order. both: the
+    judge is asked in both orders, and if the two verdicts contradict each other, the result is a
+    tie. Left out: one."""
     together: Flag | None = None
-    """true: each call asks about all rubrics of the suite, and the answer has a verdict on each. A
-    labelled run is then judged with a single call. Your own prompt has to contain `rubrics`; a
-    function returns a mapping from rubric ids to verdicts."""
+    """true: each call asks about all rubrics of the suite, and the answer has a verdict on each
+    rubric. So a single call judges a labelled run. A prompt of your own has to contain `rubrics`. A
+    function has to return a mapping from rubric ids to verdicts."""
     score_map: Annotated[
         dict[str, Annotated[Said, Takes("an integer or text")]] | None,
         Field(min_length=1),
         Takes("a mapping of the judge's values to scores, such as {C: 0, I: 1}, or to classes"),
     ] = None
-    """If the judge does not answer with scores: which score (or class) each of its values means.
-    Values may be text, true and false, or numbers. Your own prompt has to ask for these values."""
+    """If the judge does not answer with scores: which score (or class) each value in its answers
+    means. Values can be text, true, false or numbers. A prompt of your own has to ask for these
+    values."""
     verdict: Annotated[
         str | None,
         AfterValidator(_with_one_group),
         Takes("a regular expression with one group, such as 'Verdict: (pass|fail)'"),
     ] = None
-    """If your own prompt does not ask for JSON: a pattern with one group, which finds the verdict
-    in an answer. The verdict is a score or a value of score_map, in upper or lower case. If the
-    pattern does not match, or finds two different verdicts, the model is asked again; if that does
-    not help, there is no verdict."""
+    """If a prompt of your own does not ask for JSON: a regular expression whose one group finds the
+    verdict in an answer. What the group finds is a score or a value of score_map, in upper or lower
+    case. If the expression finds no verdict, or two different verdicts, the model is asked again,
+    up to twice. If no answer fits, the case has no verdict."""
     threshold: Share | None = None
-    """For a judge in Python, in a binary suite without score_map: it returns numbers from 0 to 1.
-    From this number on, the verdict is a violation; for a scorer of Inspect it is a pass, since 1
-    means correct there."""
+    """For a judge in Python, in a binary suite without score_map: the judge returns numbers from 0
+    to 1. For a function, a number from threshold on means violated. For a scorer of Inspect, a
+    number from threshold on means satisfied, since 1 means correct in Inspect."""
     images: Literal["send", "describe"] | None = None
-    """describe: the judge sees a placeholder such as [image: image/png]. send: the judge's model,
-    which has to accept images, gets PNG, JPEG, GIF and WebP images whose data are available, and
-    images of an answer that are given as a URL. Left out: describe."""
+    """describe: in place of an image, the judge sees a placeholder such as [image: image/png].
+    send: the judge's model gets PNG, JPEG, GIF and WebP images if the log or table has their data,
+    and images in answers if they have a URL. The model has to accept images. Left out: describe."""
 
 
 Of = Literal["runs", "answers", "pairs"]
@@ -325,9 +328,10 @@ class GateRules(ConfigSection):
     max_drop: Annotated[
         float, Field(ge=0, lt=1), Takes("a number >= 0 and below 1 (0.05: 5 points)")
     ] = 0.05
-    """How much a judge may lose since the baseline: a share of the violated cases, and of the
-    satisfied cases (of an ordinal judge, a share of its scale). A rubric may lose twice as much. If
-    more is lost, and more than chance explains, the result is FAIL."""
+    """The largest loss since the baseline that is allowed. For a binary judge, the loss is a share
+    of cases: it is computed for the violated cases, for the satisfied cases, and for all cases. For
+    an ordinal judge, the loss is a share of the scale. A single rubric may lose twice as much. If a
+    judge loses more than that, and more than chance explains, the result is FAIL."""
     min_recall: (
         Annotated[
             Share | dict[Text, Share],
@@ -335,30 +339,34 @@ class GateRules(ConfigSection):
         ]
         | None
     ) = None
-    """The share of the violations that a judge must find. With classes: the share of the cases of
-    each class, or of single classes and n/a, as in `{tie: 0.9, n/a: 0.8}`."""
+    """The share of the violations that a judge must find. In a suite with classes: the share of
+    each class's cases that a judge must get right. This is one number for all classes, or a number
+    for each class that you name (and for n/a), as in `{tie: 0.9, n/a: 0.8}`."""
     max_false_alarms: Share | None = None
     """The share of the satisfied cases that a judge may call violated."""
     min_accuracy: Share | None = None
     """The share of all cases that a judge must get right."""
     max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
-    """How far off an ordinal judge may be on average, in levels of the scale."""
+    """How many levels of the scale an ordinal judge's scores may differ from the labels, on
+    average."""
     unclear: Literal["pass", "fail"] | None = None
-    """What UNCLEAR means for the exit code: pass is 0, fail is 1. Left out: 1 if the change is
-    unclear, and 0 if the judge itself is."""
+    """The exit code of UNCLEAR. pass: 0. fail: 1. Left out: 1 if the change is unclear, and 0 if
+    only the judge is unclear."""
     by: Flag = False
-    """Whether categories (cases.by) count for the decision: those with 10 or more compared cases,
-    and at most the 100 largest. Like a rubric, a category may lose twice max_drop."""
+    """true: categories (`cases.by`) count for the decision, too. A category counts if at least 10
+    of its cases are compared; if more than 100 categories have so many, only the 100 largest count.
+    Like a rubric, a category may lose twice max_drop."""
     proof: Flag = False
-    """true: PASS requires that limits hold and max_drop is not exceeded on other runs, too (95%
-    bound). This takes many runs; otherwise the result is UNCLEAR."""
+    """true: for PASS, the limits must hold on other runs, too, and the loss on other runs must be
+    below max_drop (both by a 95% bound). This takes many runs. With too few runs, the result is
+    UNCLEAR."""
     probes: Annotated[
         dict[Text, GateProbe],
         Takes("a mapping of probes to shares, such as {prompt_injection: {max_rate: 0.05}}"),
     ] = Field(default_factory=dict)
-    """The share of changed cases whose verdict may change. If more change, and more than flicker
-    explains, the result is FAIL. With proof, PASS requires that the true share is not higher (95%
-    bound)."""
+    """For each probe, max_rate is the share of changed cases whose verdict may change. If more
+    verdicts change, and more than flicker explains, the result is FAIL. With `proof: true`, PASS
+    also requires that the true share is not above max_rate (95% bound)."""
 
     @property
     def probe_limits(self) -> dict[str, float]:
@@ -376,10 +384,12 @@ class BlindSection(ConfigSection):
     """Blind labelling in the browser, on the page of --jrh-review=blind."""
 
     sample: Count = 60
-    """How many judged cases people label; they are drawn at random. The same share of the rejected
-    cases is added; these do not count for a judge."""
+    """How many of the suite's cases people label; these cases are drawn at random. If they are a
+    third of all cases, a third of the cases that the verifier rejected is drawn, too. Rejected
+    cases do not count in a judge's figures."""
     overlap: Share = 0.3
-    """The share of the sample that every reviewer labels. Each other case goes to one reviewer."""
+    """The share of the drawn cases that every reviewer labels. Each other case is labelled by one
+    reviewer."""
     labels: PathText | None = None
-    """A committed file of blind labels. It is read in addition to review/labels.jsonl in
-    output.dir, which the page writes."""
+    """A committed file of blind labels. This file is read in addition to the file that the page
+    writes, review/labels.jsonl in output.dir."""

@@ -68,13 +68,13 @@ class OwnCodeKeys(ConfigSection):
     """The keys of every judge that is not a prompt."""
 
     version: Text | None = None
-    """The version of a judge in Python. As long as it stays the same, recorded verdicts are
-    replayed and the code does not run; with a new version, all cases are judged again. Left out:
-    the code runs on replay, and its requests are answered from the recording."""
+    """The version of a judge in Python. As long as the version stays the same, recorded verdicts
+    are replayed and the code does not run. With a new version, all cases are judged again. Left
+    out: the code runs on replay, and its requests are answered from the recording."""
     random: Flag | None = None
-    """true: the judge draws random numbers, or asks a model by a call that is not recorded, so a
-    loss against the baseline may be chance. Left out: code without a recorded call is assumed to be
-    deterministic, so each loss counts as real."""
+    """true: the judge draws random numbers, or asks a model by a call that is not recorded, so
+    chance may explain a loss since the baseline. Left out: code without a recorded call is assumed
+    to be deterministic, so each loss counts as real."""
 
 
 @frozen

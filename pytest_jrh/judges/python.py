@@ -80,8 +80,8 @@ class PythonKeys(OwnCodeKeys):
     """The keys of a judge that is a Python function."""
 
     python: Annotated[Text | None, Takes(_TAKES)] = None
-    """A function as the judge: pkg.mod:function, or file.py:function (the path is relative to the
-    config)."""
+    """A function that is the judge: pkg.mod:function, or file.py:function (the path is relative to
+    the config)."""
 
 
 @frozen
@@ -308,16 +308,16 @@ class ScorerKeys(OwnCodeKeys):
     inspect_scorer: Annotated[Text | None, Takes("a scorer, as file.py@name or package/name")] = (
         None
     )
-    """A scorer of Inspect as the judge: file.py@name (the path is relative to the config), or
-    package/name."""
+    """A scorer of Inspect, which becomes the judge: file.py@name (the path is relative to the
+    config) or package/name."""
     args: FreeMapping | None = None
-    """Arguments for the scorer."""
+    """The arguments that the scorer is called with."""
     model_roles: Annotated[
         dict[str, str] | None,
         Takes("a mapping of roles to models, such as {grader: openai/gpt-4.1}"),
     ] = None
-    """The models of the scorer's roles, as Inspect names them; `model` is used for all other roles.
-    """
+    """The models of the scorer's roles, by Inspect's names of models. `model` is used for all other
+    roles."""
 
 
 @frozen

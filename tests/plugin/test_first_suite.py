@@ -49,7 +49,7 @@ def shell(
 
 def documented_steps() -> list[str]:
     """The commands of docs/suite.md that `init` prints, too, as far as the commit."""
-    text = (ROOT / "docs" / "suite.md").read_text("utf-8").partition("A clone has to replay")[0]
+    text = (ROOT / "docs" / "suite.md").read_text("utf-8").partition("Check that a clone")[0]
     blocks = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     printed_too = r"pytest |python -m pytest_jrh init|echo /outputs/|git add "
     return [line for line in "".join(blocks).splitlines() if re.match(printed_too, line)]

@@ -136,6 +136,6 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path) -> No
 def test_pages_that_lead_to_a_suite_are_run() -> None:
     """So that no change of how blocks are written leaves a page out."""
     assert " ".join(f"{name} {len(steps)}" for name, steps in PAGES.items()) == (
-        "README.md 11 answers.md 1 change.md 3 check.md 5 ci.md 3 judge.md 1 labelled_runs.md 3 "
+        "README.md 11 answers.md 1 change.md 3 check.md 5 ci.md 2 judge.md 1 labelled_runs.md 3 "
         "more_tests.md 2 suite.md 10 tables.md 2"
     )
