@@ -300,11 +300,11 @@ class ReviewBoard(Board):
             messages = entry.case.messages
             if not is_editable(messages, index):
                 raise InputError(
-                    f"message {index} is not an assistant turn; its text cannot be edited"
+                    f"turn {index} is not the assistant's; only the assistant's turns can be edited"
                 )
             text = message_text(messages[index])
             if content is not None and not content.strip() and content != text:
-                raise InputError(f"message {index} would be empty; reject the case instead")
+                raise InputError(f"turn {index} would have no text; drop the case instead")
             edited_turns = {turn.message_index: turn for turn in decision.turns}
             # What a stored case already holds is no difference from it, but is one from the case as
             # first made.
@@ -340,7 +340,7 @@ class ReviewBoard(Board):
         """A case to decide about, and the decision that is to be changed."""
         entry = self._entries[key]
         if entry.digest != digest:
-            raise InputError("this case has been regenerated; look at it again before you decide")
+            raise InputError("this case was made again; read the new version before you decide")
         if entry.rejected:
             raise InputError("the verifier rejected this case, so nothing can be decided about it")
         blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
@@ -536,9 +536,7 @@ class LabelBoard(Board):
         name = name.strip()
         reason = name_problem(name)
         if reason is None and self.reviewer not in (None, name):
-            reason = (
-                f"the command was started for {self.reviewer} (--reviewer): others cannot label"
-            )
+            reason = f"only {self.reviewer} can label here: the command was started with --reviewer"
         if reason is not None:
             raise InputError(reason)
         with self._lock:

@@ -58,8 +58,8 @@ def _shell(*scripts: str, **served: object) -> tuple[str, str]:
 
 
 _REJECTED = (
-    "The verifier rejected this case ({}): the case is not judged, and nothing can be decided "
-    "about it. A blind label tells whether the verifier is right."
+    "The verifier rejected this case ({}), so the case is not judged and needs no decision. To "
+    "find out whether the verifier is right, label cases blind: --jrh-review=blind"
 )
 
 

@@ -90,7 +90,7 @@ def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"the review page needs {' and '.join(missing)}, which are not installed",
+            f"the page in the browser needs these packages: {' and '.join(missing)}",
             hint="pip install 'pytest-jrh[review]'",
         )
     import uvicorn
@@ -139,9 +139,7 @@ _ENTRY = """<!doctype html>
 <link rel="icon" href="data:,"><title>pytest-jrh</title></head>
 <body><p><a href="/">Open the page</a></p></body></html>
 """
-_STRANGER = (
-    "This address belongs to a session that has ended. Open the last address that was printed."
-)
+_STRANGER = "This address no longer works. Open the newest one, or ask who started the page."
 
 
 class Guard:
@@ -190,12 +188,12 @@ class Guard:
 
     def _refused(self, request: Request) -> str:
         if request.headers.get("host", "") not in self._hosts:
-            return "This host is not served here."
+            return "This page is served only at 127.0.0.1 and localhost."
         origin = request.headers.get("origin")
         if origin is not None and origin not in self._origins:
             return "Requests from other sites are refused."
         if origin is None and request.method not in _READING:
-            return "A request that changes something has to name its origin."
+            return "A request that changes something needs the header Origin."
         return ""
 
     def _is_token(self, text: str) -> bool:
@@ -214,7 +212,7 @@ def _app(page: Page, html: str, closed: threading.Event) -> ASGIApp:
             body += part
             if len(body) > MAX_BODY:
                 return PlainTextResponse(
-                    f"A request may be {MAX_BODY // 1024 // 1024} MB at most.",
+                    f"A request may have at most {MAX_BODY // 1024 // 1024} MB.",
                     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 )
         # In a thread: answers wait for locks and for the disk.
@@ -272,7 +270,7 @@ def reply(
     except DamagedError as error:
         reason, status = str(error), HTTPStatus.UNPROCESSABLE_ENTITY
     except LookupError:
-        reason, status = "not found in this session", HTTPStatus.NOT_FOUND
+        reason, status = "not found: load this page again", HTTPStatus.NOT_FOUND
     except OSError as error:
         reason = f"write failed: {error.strerror or error}"
         status = HTTPStatus.INSUFFICIENT_STORAGE

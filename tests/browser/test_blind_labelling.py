@@ -129,7 +129,7 @@ def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: LabelPages) 
             page.keyboard.press("v")
             wait_count(page, place + 1, 8)
         running.kill()
-        page.wait_for_selector("#banner:has-text('The session has ended')")
+        page.wait_for_selector("#banner:has-text('This page was closed')")
         page.close()
         pages.complaints.clear()
     assert len(read_people(blind_suite(pages.folder))) == 3
@@ -205,7 +205,7 @@ def test_a_label_is_taken_back_given_again_and_finished_by_keyboard(pages: Label
     wait_count(page, 2, 3)
     page.focus("#finish")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#end-text:has-text('1 case of 3 has no label')")
+    page.wait_for_selector("#end-text:has-text('1 of 3 cases has no label')")
     page.keyboard.press("Escape")
     press_answer(3)
     finish(page)
@@ -241,14 +241,14 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     label_all(ann)
     ann.click("#end button:text-is('Not yet')")
     ann.click("[data-do=undo]")
-    ann.wait_for_selector("#toast:has-text('Taken back')")
+    ann.wait_for_selector("#toast:has-text('is taken back')")
     ann.wait_for_timeout(600)
     ann.click("#answers [value='1']")
     # The end is offered once.
-    ann.wait_for_selector("#sub:has-text('All are labelled')")
+    ann.wait_for_selector("#sub:has-text('All cases are labelled')")
     ann.click("#finish")
     ann.click(FINISH)
-    ann.wait_for_selector("#banner:has-text('continues when ben has finished')")
+    ann.wait_for_selector("#banner:has-text('Labelling ends when ben has finished')")
     has_ended_early = board.finalized.is_set()
     assert not has_ended_early
     label_all(ben)
@@ -262,8 +262,8 @@ def test_two_people_at_once_by_mouse_alone_and_one_ends_it_for_both(pages: Label
     # News of others' work do not take away whom the session waits for.
     assert "ben has finished" in ann.inner_text("#banner")
     ann.click("#finish")
-    ann.wait_for_selector("#end-text:has-text('ben still labels')")
-    ann.click("#end button:text-is('End it for everybody')")
+    ann.wait_for_selector("#end-text:has-text('ben is still labelling')")
+    ann.click("#end button:text-is('Finish for everybody')")
     wait_done(ben)
     assert board.finalized.is_set()
     given = Grounds(people=read_people(suite)).blind_votes
@@ -294,7 +294,7 @@ def test_another_person_at_the_same_browser_labels_under_another_name(pages: Lab
 def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: LabelPages) -> None:
     board = labelling(blind_suite(pages.folder), [hostile_case()])
     page = pages.page(pages.start(board), name=HOSTILE[:60])
-    for ended in ("#end[open]", "#sub:has-text('All are labelled')"):
+    for ended in ("#end[open]", "#sub:has-text('All cases are labelled')"):
         wait_number(page, 1)
         for details in page.query_selector_all("#case details:not([open]) > summary"):
             details.click()
@@ -369,7 +369,7 @@ def test_a_name_that_is_nearly_anothers_is_asked_about(pages: LabelPages) -> Non
     other.wait_for_selector("#name-problem:has-text('If not, type another name.')")
     other.fill("#name", "TeamAnn")
     other.keyboard.press("Enter")
-    other.click("button:has-text('No, somebody else')")
+    other.click("button:has-text('No, I am somebody else')")
     other.wait_for_selector("#who:text-is('TeamAnn')")
 
 
@@ -442,7 +442,7 @@ def test_markdown_is_drawn_and_shown_as_it_is_written_by_a_key(pages: LabelPages
     assert "x (https://x.example)" in page.inner_text("#turn-0")
     assert "200f" not in page.inner_text("#turn-1")
     assert formula.replace("**", "") in page.inner_text("#turn-2")
-    page.wait_for_selector("#turn-3:has-text('of 40 columns in sight: scroll sideways')")
+    page.wait_for_selector("#turn-3:has-text('of 40 columns fit here: scroll sideways')")
     assert "(empty)" in page.inner_text("#turn-4")
     assert ragged.strip() in page.inner_text("#turn-5")
     assert page.locator("#turn-6 li[value='7']").inner_text() == "b c (d lost)"

@@ -60,7 +60,7 @@ def test_thirty_cases_by_keyboard_by_two_people_go_into_check_and_a_suite(
                 page.set_viewport_size({"width": 390, "height": 900})
                 with page.expect_console_message():
                     page.keyboard.press("v")
-                page.wait_for_selector("#banner:has-text('Not kept: labels.csv: ')")
+                page.wait_for_selector("#banner:has-text('Not saved: labels.csv: ')")
                 pages.complaints.pop()
                 page.set_viewport_size({"width": 1280, "height": 900})
                 wait_count(page, 0, NUMBER)

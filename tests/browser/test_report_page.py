@@ -100,11 +100,11 @@ def test_the_page_opens_at_what_is_wrong(opened: Any, report: Path) -> None:
     assert texts(page, "#filters button[aria-pressed=true]") == ["regressions 4"]
     filters = ["regressions 4", "missed 2", "false alarms 2", "not judged 1", "all 49"]
     assert texts(page, "#filters button") == filters
-    assert page.inner_text("#place") == "1 of 4 regressions"
+    assert page.inner_text("#place") == "Case 1 of 4 (regressions)"
     # A bar for each figure, with the interval and what it was before; its name leads to its cases.
     label = page.get_attribute("#figures tr:first-child svg", "aria-label")
-    assert label.startswith("refund_policy, missed: 1 of 12, interval ")
-    assert label.endswith("before 0.0%")
+    assert label.startswith("refund_policy, missed: 1 of 12, 95% interval ")
+    assert label.endswith("before: 0.0%")
     page.click("#figures button >> text=tone")
     wait_for(page, LISTED, 2)
     page.click("#figures button >> text=tone")
@@ -160,7 +160,7 @@ def test_list_is_filtered_and_leads_to_cases_by_keys(opened: Any, report: Path) 
     page.keyboard.type("RUN-003 alarm")
     wait_for(page, LISTED, 1)
     page.fill("#search", "no such words")
-    page.wait_for_selector("#nothing:has-text('No case matches.')")
+    page.wait_for_selector("#nothing:has-text('No case matches the search')")
     assert page.is_hidden("#case")
     page.fill("#search", "")
     wait_for(page, LISTED, 24)
@@ -189,7 +189,7 @@ def test_search_finds_words_in_texts_and_reasons_and_marks_them(opened: Any, rep
     marked = "[...CSS.highlights.get('found')].map(range => range.startContainer.data)"
     assert {"25"} <= set(page.evaluate(marked))
     page.click("#filters button[value=alarm]")
-    assert page.inner_text("#nothing") == "No case matches. 1 of all cases do"
+    assert page.inner_text("#nothing").endswith("filters. Show 1 matching case under “all”")
     page.click("#nothing button")
     wait_for(page, LISTED, 1)
 
@@ -240,9 +240,9 @@ def test_what_is_shown_is_in_the_address(opened: Any, report: Path) -> None:
     assert page.locator("#list li:nth-child(2) a[aria-current]").count() == 1
     assert page.evaluate(ADDRESS) == address
     page = opened(report, "#show=__proto__&turn=zz")
-    assert page.inner_text("#place") == "1 of 4 regressions"
+    assert page.inner_text("#place") == "Case 1 of 4 (regressions)"
     page = opened(report, "#case=x")
-    assert page.inner_text("#nothing") == "This case is not in this report."
+    assert page.inner_text("#nothing") == "The case in the address is not in this report."
     assert page.is_hidden("#case")
     assert (page.evaluate(LISTED), page.evaluate(ADDRESS)) == (4, "#case=x")
 
@@ -293,7 +293,7 @@ def test_a_large_report_lists_every_case_and_what_was_left_out(opened: Any, tmp_
     wait_for(page, LISTED, 1_000)
     keys = set(page.eval_on_selector_all("#list a", "all => all.map(one => one.hash)"))
     assert keys == {of(result) for result in made}
-    assert "cases of the list are left out" in page.inner_text("#details")
+    assert "cases in the list are left out" in page.inner_text("#details")
     page.locator("#list a").last.click()
     page.wait_for_selector("#turns:has-text('details of this case were left out')")
     page.fill("#search", "run-100")

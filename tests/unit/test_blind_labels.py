@@ -215,7 +215,7 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
         (" ", "must be a name"),
         ("a" * 61, "at most 60 characters"),
         ("\u202enna", "no control characters"),
-        ("bob", "the command was started for ann"),
+        ("bob", "only ann can label here"),
     ],
 )
 def test_a_reviewer_has_a_name_that_can_be_one(tmp_path: Path, name: str, said: str) -> None:

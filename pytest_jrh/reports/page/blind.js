@@ -51,20 +51,19 @@ const events = listen((news) => {
 
 function showHow() {
   const rows = source.rows, number = rows.filter((row) => !isOpen(row)).length, isAll = rows.length && number === rows.length;
-  const waiting = progress.ended < progress.total ? `The sample is drawn when all cases are made: ${progress.ended} of ${progress.total}.` : "";
-  if ($("count")) $("count").textContent = isAll ? `all ${number} ${DONE}` : `${number} of ${rows.length}`;
-  const all = isAll ? `All are ${DONE}. You can still change them.${others.length ? "" : " Press Finish when you are done."}` : "";
-  showProgress(capital(DONE), number, rows.length, waiting || all || (rows.length ? "" : "There is nothing for you to label."));
+  const waiting = progress.ended < progress.total ? `The cases are being prepared: ${progress.ended} of ${progress.total} are ready. You can begin when all are ready.` : "";
+  if ($("count")) $("count").textContent = isAll ? `all ${number} ${DONE}` : `${number} of ${rows.length} ${DONE}`;
+  const all = isAll ? `All cases are ${DONE}. You can still change your labels.${others.length ? "" : " Press Finish when you are done."}` : "";
+  showProgress(capital(DONE), number, rows.length, waiting || all || (rows.length ? "" : "There is no case for you to label."));
 }
 
 function saved() {
   const number = source.rows.filter((row) => !isOpen(row)).length;
-  const what = isBlind ? `Your ${counted(number, "label")}` : `${counted(number, "case")} that you settled`;
-  return number ? `${what} ${number > 1 ? "are" : "is"} saved in ${file || "labels.jsonl"}.` : "You gave no label.";
+  return number ? `Your ${counted(number, "label")} ${number > 1 ? "are" : "is"} saved in ${file || "labels.jsonl"}.` : "You gave no label.";
 }
 
 function showEnd() {
-  if (others.length) banner(`You are done. ${saved()} The ${file ? "command ends" : "session continues"} when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too. `, button("endAll", "End it for everybody", () => finish("all")));
+  if (others.length) banner(`You are done. ${saved()} Labelling ends when ${others.join(", ")} ${others.length > 1 ? "have" : "has"} finished, too. `, button("endAll", "Finish for everybody", () => finish("all")));
 }
 
 // All have finished, and the server may be gone: nothing is asked of it any more, and nothing is left to press.
@@ -92,7 +91,7 @@ const begin = make("button", { class: "primary" }, "Begin");
 const asked = make("div", { id: "asked" });
 const nameLabel = make("label", { for: "name" }, "Your name");
 const entrance = dialog("enter", isBlind ? "What you label" : "What you settle", asked,
-  make("p", {}, "Press an answer", make("span", { class: "by-key" }, ", or the key that is shown on it"), ". It is saved at once, and the next case opens. Your name is saved with each label."),
+  make("p", {}, "To label a case, press the button that fits", make("span", { class: "by-key" }, ", or the key that this button shows"), ". Your label is saved at once, together with your name, and the next case opens."),
   make("form", { class: "steps", submit }, nameLabel, name, begin), nameProblem);
 entrance.addEventListener("cancel", (event) => me || event.preventDefault());
 
@@ -105,9 +104,9 @@ function showEntrance(text, problem = "") {
   const number = progress.shown;
   const lines = questions.slice(0, MOST_QUESTIONS).map((question) => make("li", { dir: "auto" }, long(question, undefined, 400)));
   if (questions.length > lines.length) lines.push(make("li", { class: "muted" }, `and ${questions.length - lines.length} more`));
-  const count = number ? counted(number, "case") : "Cases, which are still being made";
-  const why = isBlind ? "" : " to which people gave different answers. You see what each person said, and your answer settles the case";
-  asked.replaceChildren(make("p", {}, `${count}${why}. ${questions.length > 1 ? "What is asked:" : number ? "What is asked of each:" : ""}`), make("ul", {}, lines));
+  const count = number ? `This page has ${counted(number, "case")}` : "The cases are being prepared";
+  const why = isBlind ? "" : " to which people gave different labels. You see each person's label and note, and your label settles the case";
+  asked.replaceChildren(make("p", {}, `${count}${why}. ${questions.length > 1 ? "The rules:" : number ? "The rule for each case:" : ""}`), make("ul", {}, lines));
   entrance.showModal();
   (name.hidden ? begin : name).focus();
 }
@@ -121,8 +120,8 @@ async function enter(typed, isSure = typed === stored()) {
   const known = names.includes(typed) ? typed : names.find((other) => bare(other) === bare(typed));
   if (known && !isSure && !session.served.reviewer) {
     const choose = (text, name) => button("same", text, inTurn(() => enter(name, true)));
-    const other = known === typed ? "If not, type another name." : choose("No, somebody else", typed);
-    return showEntrance(typed, [`“${known}” is a name here. Is that you? `, choose(`Yes, I am ${known}`, known), other]);
+    const other = known === typed ? "If not, type another name." : choose("No, I am somebody else", typed);
+    return showEntrance(typed, [`The name “${known}” is already used here. Are you this person? `, choose(`Yes, I am ${known}`, known), other]);
   }
   const entered = await ask("/reviewers", { name: typed }, ({ error }) => showEntrance(typed, error));
   if (!entered) return;
@@ -156,7 +155,7 @@ const asRow = (row) => ({ ...row, kind: "", run: "", suite: "", test: "", tags: 
 
 // ---- One case
 
-const ASKS = [["|pair", "Which answer is better by this rule?"], ["ordinal", "Which level fits?"], ["binary", "Does it keep to this rule?"], ["", "Which answer fits?"]];
+const ASKS = [["|pair", "Which answer is better by this rule?"], ["ordinal", "Which level fits this case?"], ["binary", "Does this case keep to this rule?"], ["", "Which of these fits this case?"]];
 // Of a rubric that is kept to or broken, and has no answers of its own.
 const [KEPT, BROKEN] = session.served.words?.length ? session.served.words : ["yes, it keeps to it", "no, it breaks it"];
 const OWN_WORDS = { "0 satisfied": KEPT, "1 violated": BROKEN };
@@ -172,7 +171,7 @@ look.opened = (row) => {
   if (!body) return $("voices").replaceChildren();
   const isAnother = lastQuestion && lastQuestion !== body.question;
   lastQuestion = body.question;
-  $("title").replaceChildren(isAnother ? make("span", { class: "tag warn" }, "another question now") : "", long(body.question, undefined, LONGEST));
+  $("title").replaceChildren(isAnother ? make("span", { class: "tag warn" }, "a new rule") : "", long(body.question, undefined, LONGEST));
   const isLengthy = $("title").classList.toggle("lengthy", body.question.length > LENGTHY);
   $("title").tabIndex = isLengthy ? 0 : -1;
   const prompts = body.turns.filter((turn) => turn.role === "system").map((turn) => JSON.stringify(turn.parts));
@@ -186,7 +185,7 @@ look.opened = (row) => {
     return given;
   });
   const votes = body.voices.map((vote) => drawVoice({ ...vote, word: ofVote(vote.word) }, citing(body.turns.length)));
-  const late = isBlind && !file && !row.is_blind && "A report may have shown you this case: what you label now is saved, but not used to measure the judge.";
+  const late = isBlind && !file && !row.is_blind && "You may have seen this case in a report, so a label that you give now is saved, but not compared with the judge's verdict.";
   const note = noteField(row, (now) => !isOpen(now), (now, note) => tell(now, { note })), takeBack = button("undo", "Undo", inTurn(undo), "u");
   takeBack.disabled = isOpen(row) && !done.some(isGiven);
   note.append(takeBack, late || "");
@@ -203,7 +202,7 @@ const isGiven = (key) => rowsByKey.get(key)?.value;
 
 // Tells the server of a label, or that it is taken back; the case as it is then, or null where that was refused.
 async function tell(row, data) {
-  const answer = await ask(mine(`cases/${row.key}/label`), { label: row.value === "none" ? null : Number(row.value), ...data }, ({ error }) => banner(`Not kept: ${error}`));
+  const answer = await ask(mine(`cases/${row.key}/label`), { label: row.value === "none" ? null : Number(row.value), ...data }, ({ error }) => banner(`Not saved: ${error}`));
   if (!answer) return null;
   // Where others have given labels meanwhile, it is another one than that which this label has made.
   if (answer.assignment <= assignment + 1) assignment = answer.assignment;
@@ -219,7 +218,7 @@ async function answer(label, word) {
   await arriving;
   const row = view.row;
   if (document.querySelector("dialog[open]")) return;
-  if (!offered().some(([other, , same]) => other === label && same === word)) return toast(`“${word}” is not an answer to this case.`);
+  if (!offered().some(([other, , same]) => other === label && same === word)) return toast(`This case cannot be labelled “${word}”.`);
   const after = await tell(row, { label, note: noteNow() });
   if (!after) return;
   say(row, `Saved: ${inWords(after.value, after.word)}`);
@@ -250,18 +249,18 @@ async function undo() {
   if (isOpen(row)) return;
   if (!(await tell(row, { label: null, note: noteNow(), withdrawn: true }))) return;
   await reopen(rowsByKey.get(row.key));
-  toast(`Taken back: the label of case ${row.number}.`);
+  toast(`The label of case ${row.number} is taken back.`);
 }
 
 // `isLast` where the last case has just got its label.
 function wantEnd(isLast = false) {
   const left = source.rows.filter(isOpen).length;
-  const some = questions.length > 1 ? " Rubrics come one after another: you have labelled cases of the first rubrics only." : "";
-  const text = left ? `${counted(left, "case")} of ${grouped(source.rows.length)} ${left > 1 ? "have" : "has"} no label.${some} To continue another day, close this page instead: what you did is saved.` : `All your cases are ${DONE}.`;
+  const some = questions.length > 1 ? " The cases come rule by rule, so you may not have seen the last rules." : "";
+  const text = left ? `${grouped(left)} of ${counted(source.rows.length, "case")} ${left > 1 ? "have" : "has"} no label.${some} To continue another day, close this page instead: your labels are saved.` : `All your cases are ${DONE}.`;
   const loose = source.rows.filter((row) => isOpen(row) && draftOf(row)).length;
   const notes = loose ? ` ${counted(loose, "note")} on cases without a label ${loose > 1 ? "stay" : "stays"} in this browser only.` : "";
-  const wait = others.length ? `${others.join(", ")} still ${others.length > 1 ? "label" : "labels"}. ` : "";
-  const later = isBlind && !file ? " The report that follows may show you the judge's answers, so what you label later is not used to measure the judge." : "";
+  const wait = others.length ? `${others.join(", ")} ${others.length > 1 ? "are" : "is"} still labelling. ` : "";
+  const later = isBlind && !file ? " When you have finished, a report may show you the judge's verdicts, so labels that you give later are not compared with these verdicts." : "";
   again.hidden = !isLast;
   askForEnd(`${wait}${text}${notes}${later}`, others.length > 0);
 }
@@ -276,7 +275,7 @@ finish = async (choice) => {
 const again = make("button", { value: "", click: inTurn(undo) }, "Undo");
 ending.querySelector("form").prepend(again);
 $("actions").prepend(make("button", { type: "button", id: "who", title: "Label under another name", click: () => showEntrance(me?.name ?? "") }));
-$("bar").append(button("first", isBlind ? "First without a label" : "First to settle", inTurn(() => {
+$("bar").append(button("first", isBlind ? "First case without a label" : "First case to settle", inTurn(() => {
   const row = nextOpen(null);
   return row ? open(row) : toast(`All your cases are ${DONE}.`);
 }), "g"));

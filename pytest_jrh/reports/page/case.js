@@ -59,7 +59,7 @@ let isRaw = false;
 const widths = new ResizeObserver((seen) => seen.forEach(({ target }) => {
   const edges = target.getBoundingClientRect(), cells = [...target.querySelector("tr").children].map((cell) => cell.getBoundingClientRect());
   const inSight = cells.filter((cell) => cell.left > edges.left - 2 && cell.right < edges.right + 2).length;
-  target.previousSibling.textContent = target.scrollWidth > target.clientWidth ? `${inSight} of ${counted(cells.length, "column")} in sight: scroll sideways` : "";
+  target.previousSibling.textContent = target.scrollWidth > target.clientWidth ? `${inSight} of ${counted(cells.length, "column")} fit here: scroll sideways to see the rest` : "";
 }));
 function scrolling(table) {
   const place = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" }, table);
@@ -93,7 +93,7 @@ function drawMarks(marks, most) {
   const cut = blocks.findIndex((block) => (length += block.textContent.length) > most) + 1;
   if (!cut || cut === blocks.length) return blocks;
   const click = (event) => event.target.replaceWith(...blocks.slice(cut));
-  return [...blocks.slice(0, cut), make("button", { type: "button", class: "link more", click }, `show ${counted(blocks.length - cut, "more block")}`)];
+  return [...blocks.slice(0, cut), make("button", { type: "button", class: "link more", click }, `show ${counted(blocks.length - cut, "more part")}`)];
 }
 
 // A table leaves out the cells beyond its columns: then the text is shown as it is written.
@@ -163,7 +163,7 @@ function drawTurns(turns) {
     showTurns();
   }, "m");
   raw.setAttribute("aria-pressed", String(isRaw));
-  raw.title = "Show texts without formatting, character by character";
+  raw.title = "Show the texts without formatting, exactly as they were written";
   const whole = button("whole", "Unfold all", unfold, "f");
   whole.title = "Show all texts in full";
   if (isCut || hasMarks) drawn.unshift(make("p", { class: "whole" }, isCut ? whole : null, hasMarks ? raw : null));
@@ -231,7 +231,7 @@ function drawVoices(row) {
   if (!body) return [drawRubric(row) ?? ""];
   const cite = citing(body.turns?.length ?? 0);
   const facts = (body.facts ?? []).map(([title, text]) => [make("dt", {}, title), make("dd", { dir: "auto" }, long(text, cite))]);
-  const commands = [["Is the label wrong?", isMistake(row) && body.command && `${body.command} --jrh-review`], ["Run it again", body.command]];
+  const commands = [["Is the label wrong? Decide on the review page", isMistake(row) && body.command && `${body.command} --jrh-review`], ["Run this case again", body.command]];
   const ways = commands.filter(([, text]) => text).map(([title, text]) => make("section", {}, make("h3", {}, title), command(text)));
   const voices = body.voices.map((voice) => drawVoice(voice, cite));
   return [make("section", {}, voices), drawRubric(row) ?? "", facts.length ? make("dl", {}, facts) : "", ...ways, make("p", { class: "id" }, make("code", {}, row.node))];
@@ -243,8 +243,8 @@ let body = null;
 function showTurns() {
   let missing = "";
   if (!body) missing = "The details of this case were left out to keep this file small.";
-  else if (body.is_cut) missing = "The text was left out to keep this file small; the text is in the suite's JSONL file of cases.";
-  else if (!body.turns) missing = "There is no text of this case.";
+  else if (body.is_cut) missing = "The text was left out to keep this file small. The suite's JSONL file of cases, or the table, has the text.";
+  else if (!body.turns) missing = "There is no text for this case.";
   $("turns").replaceChildren(...(missing ? [make("p", { class: "none" }, missing)] : drawTurns(body.turns)));
   markFound();
 }
@@ -324,5 +324,5 @@ function step(by) {
   const place = shown.indexOf(view.row);
   const row = shown[place < 0 ? 0 : place + by];
   if (row) open(row, document.activeElement?.closest("#list") ? "row" : "");
-  else toast(by > 0 ? "This was the last case." : "This is the first case.");
+  else toast(by > 0 ? "This is the last case in the list." : "This is the first case in the list.");
 }

@@ -19,19 +19,19 @@ listen((news) => {
   Object.assign(session.rubrics, news.rubrics);
   take(news.rows);
   showHow();
-}, () => progress?.finalized && "The session has ended: the verdicts are in the terminal where pytest was started, and your decisions count from now on.");
+}, () => progress?.finalized && "The session has ended. The verdicts are in the terminal where pytest was started. Later sessions use your decisions, too.");
 
 function showHow() {
   const unmade = progress.total - progress.ended;
   const parts = [];
-  if (unmade > 0) parts.push(`${unmade} still to be made`);
+  if (unmade > 0) parts.push(`${counted(unmade, "case")} still to be made`);
   const wrong = source.rows.filter((row) => isMistake(row) && row.decision !== "rejected").length;
   if (wrong) parts.push(`The judge is wrong in ${wrong} of ${source.rows.length} cases`);
-  if (progress.done < progress.shown) parts.push("A decision is saved at once");
-  else if (progress.shown) parts.push(`All are decided. Next: Finish${wrong ? `, then fix ${fix}, or accept the verdicts with --jrh-update-baseline` : ""}`);
+  if (progress.done < progress.shown) parts.push("Each decision is saved at once");
+  else if (progress.shown) parts.push(`All cases are decided. Next: press Finish${wrong ? `, then fix ${fix} or accept the verdicts with --jrh-update-baseline` : ""}`);
   showProgress("Decided", progress.done, progress.shown, parts.join(" · "));
   $("finish").disabled = progress.finalized;
-  if (progress.finalized) banner("Finished: the session continues with these decisions. What you decide now counts from the next session on.");
+  if (progress.finalized) banner("Finished: the session continues with these decisions. Later decisions count from the next session on.");
 }
 
 // New and changed rows; the open case is drawn again where it is another one now.
@@ -84,9 +84,9 @@ function drawDecision(row) {
   });
   const saveNote = (now, note) => tell(now, "decision", { action: now.action === "rejected" ? "rejected" : "accepted", note });
   return make("section", { id: "decision", "aria-label": "Your decision" },
-    row.decision === "void" ? make("p", { class: "note" }, `An earlier decision (${body.void}) was about another version of this case, so it no longer counts.`) : null,
+    row.decision === "void" ? make("p", { class: "note" }, `An earlier decision (${body.void}) was about another version of this case, so that decision no longer counts.`) : null,
     make("p", {}, make("label", { for: "label" }, "Label "), make("select", { id: "label", change: relabel }, labels),
-      row.label === row.made_label ? null : make("span", { class: "muted" }, ` was ${words.get(row.made_label)}`)),
+      row.label === row.made_label ? null : make("span", { class: "muted" }, ` instead of ${words.get(row.made_label)}`)),
     noteField(row, (now) => now.action, saveNote));
 }
 
@@ -106,7 +106,7 @@ async function decide(action) {
   const next = following(row, shown, (other) => ["undecided", "void"].includes(other.decision));
   const after = await tell(row, "decision", { action, note: noteNow() });
   if (!after) return;
-  say(row, action === "accepted" ? "The label is right" : "The label is wrong, and the case is dropped");
+  say(row, action === "accepted" ? "Saved: the label is right" : "Saved: the label is wrong, so the case is dropped");
   // Not where somebody has gone on meanwhile.
   if (view.row?.key === row.key) await open(next ?? after);
 }
@@ -116,7 +116,7 @@ async function undo() {
   if (!view.row.action && done.length) await open(rowsByKey.get(done.pop()));
   const row = view.row;
   const after = row.action && look.mayLeave() && (await tell(row, "decision", { action: "withdrawn" }));
-  if (after) toast("Taken back.");
+  if (after) toast("The decision is taken back.");
   if (after && view.row?.key === row.key) await open(after);
 }
 
@@ -125,7 +125,7 @@ async function undo() {
 let editing = null;
 const isTyping = () => editing !== null && editing.input.value !== editing.kept;
 look.mayLeave = () => {
-  if (isTyping()) toast("Save or cancel the text that you are editing first.");
+  if (isTyping()) toast("First save or cancel the text that you are editing.");
   return !isTyping();
 };
 
@@ -149,7 +149,7 @@ async function edit(index) {
 
 function openEditor(row, index, { text, before }) {
   const { part } = body.turns.find((turn) => turn.index === index);
-  const label = part || `What the assistant says in [${index}]`;
+  const label = part || `What the assistant says in turn [${index}]`;
   const input = make("textarea", { id: "edit-0", "aria-label": label, dir: "auto", autocomplete: "off" });
   input.value = text;
   input.rows = Math.min(20, Math.max(1, text.split("\n").length + text.length / 70));
@@ -211,8 +211,8 @@ addEventListener("beforeunload", (event) => isTyping() && event.preventDefault()
 
 function wantEnd() {
   const left = progress.shown - progress.done, unmade = progress.total - progress.ended;
-  const parts = [left ? `${left} cases are undecided and will be used as they were made.` : "Every case is decided."];
-  if (unmade > 0) parts.push(`${unmade} are still to be made and will not be reviewed.`);
-  askForEnd(`${parts.join(" ")} The session then continues with these cases.`);
+  const parts = [left ? `${counted(left, "undecided case")} will be used without changes.` : "Every case has a decision."];
+  if (unmade > 0) parts.push(`${counted(unmade, "case")} still to be made will not be reviewed.`);
+  askForEnd(`${parts.join(" ")} The session then continues.`);
 }
 finish = () => ask("/finish", {});

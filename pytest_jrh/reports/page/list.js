@@ -155,8 +155,8 @@ function refresh(missing = "") {
   $("list").replaceChildren(...lists);
   for (const list of lists.slice(2)) sight.observe(list);
   const others = shown.length || missing ? 0 : matching(() => true).length;
-  const showAll = make("button", { type: "button", class: "link", click: () => changed({ show: "all" }) }, `${grouped(others)} of all cases do`);
-  $("nothing").replaceChildren(missing || (source.rows.length ? "No case matches." : "There is no case to show."), ...(others ? [" ", showAll] : []));
+  const showAll = make("button", { type: "button", class: "link", click: () => changed({ show: "all" }) }, `Show ${counted(others, "matching case")} under “all”`);
+  $("nothing").replaceChildren(missing || (source.rows.length ? "No case matches the search and filters." : "There is no case to show."), ...(others ? [" ", showAll] : []));
   $("nothing").hidden = shown.length > 0 && !missing;
   for (const choice of $("filters").children) choice.setAttribute("aria-pressed", String(choice.value === view.show));
   showPlace();
@@ -167,8 +167,8 @@ let reached = null;
 function showPlace() {
   const place = shown.indexOf(view.row);
   if (place >= 0) fill(lists[Math.floor(place / FIFTY)]);
-  const title = view.show === "all" ? "cases" : filterOf(view.show)[1];
-  $("place").textContent = place < 0 ? "not in this list" : `${place + 1} of ${grouped(shown.length)} ${title}`;
+  const title = view.show === "all" ? "" : ` (${filterOf(view.show)[1]})`;
+  $("place").textContent = place < 0 ? "This case is not in the list" : `Case ${place + 1} of ${grouped(shown.length)}${title}`;
   reached?.removeAttribute("aria-current");
   reached?.setAttribute("tabindex", "-1");
   reached = shown.length ? link(shown[Math.max(place, 0)]) : null;
@@ -237,5 +237,5 @@ function readAddress() {
   view.show = filterOf(show) ? show : firstFilter();
   if (row && !show && !filterOf(view.show)[2](row)) view.show = "all";
   // The rows of a served page come later.
-  return { row, missing: key && !row && source.rows.length ? "This case is not in this report." : "" };
+  return { row, missing: key && !row && source.rows.length ? "The case in the address is not in this report." : "" };
 }

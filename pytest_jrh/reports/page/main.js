@@ -47,11 +47,11 @@ function keepKeys(areOn) {
 // What can be pressed now.
 const keysList = make("dl", { id: "keys-list" });
 const letters = make("input", { type: "checkbox", id: "letters", checked: "", change: () => drawKeys(keepKeys(letters.checked)) });
-const keysDialog = dialog("keys-dialog", "Keys", keysList, make("p", {}, make("label", {}, letters, " Single letters work as keys. Switch them off if you speak to the computer, or press keys by accident.")), make("form", { method: "dialog", class: "steps" }, make("button", { autofocus: "" }, "Close")));
+const keysDialog = dialog("keys-dialog", "Keys", keysList, make("p", {}, make("label", {}, letters, " Single letters work as keys. Switch this off if you control the computer by voice, or press keys by accident.")), make("form", { method: "dialog", class: "steps" }, make("button", { autofocus: "" }, "Close")));
 function drawKeys(areOn) {
   letters.checked = areOn;
   root.classList.toggle("no-letters", !areOn);
-  const lines = [["↑ ↓", "Through the list"], ["Esc", "Back to the list"]];
+  const lines = [["↑ ↓", "Move through the list"], ["Esc", "Go back to the list"]];
   for (const node of document.querySelectorAll("[data-key]")) {
     const { key } = node.dataset;
     if (areOn) node.setAttribute("aria-keyshortcuts", key);

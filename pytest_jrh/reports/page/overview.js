@@ -18,7 +18,7 @@ function drawDiff(block) {
   const pieces = block.pieces.map((piece) => [piece.kind, piece.text]);
   const places = block.places.flatMap(([old, fresh]) => [["gone", old], ["new", fresh]]);
   const changes = make("div", { class: "diff", dir: "auto" }, marked(places.filter(([, text]) => text)));
-  const whole = make("details", {}, make("summary", {}, "Whole change"), make("div", { class: "text", dir: "auto" }, marked(pieces)));
+  const whole = make("details", {}, make("summary", {}, "Whole text with the changes"), make("div", { class: "text", dir: "auto" }, marked(pieces)));
   return make("div", {}, small(block.title), changes, whole);
 }
 
@@ -71,8 +71,8 @@ const band = (x, width) => draw("rect", { class: "interval", x, width, y: 5.5, h
 
 function drawBar(cell, name) {
   const { share, interval, before } = cell;
-  const sure = interval ? `, interval ${percent(interval[0])} to ${percent(interval[1])}` : "";
-  const was = before === null ? "" : `, before ${percent(before)}`;
+  const sure = interval ? `, 95% interval ${percent(interval[0])} to ${percent(interval[1])}` : "";
+  const was = before === null ? "" : `, before: ${percent(before)}`;
   const text = `${name}: ${cell.text}${sure}${was}`;
   const bar = draw("svg", { role: "img", "aria-label": text, class: cell.weight || (share > (before ?? 0) ? "bad" : "") }, draw("title", {}, text));
   bar.append(draw("line", { class: "track", x1: 0, x2: "100%", y1: 9, y2: 9 }));
@@ -97,7 +97,7 @@ function drawName(row) {
 function legend(tables) {
   const sign = (shape, text) => make("span", {}, draw("svg", { width: 24, height: 18, "aria-hidden": "true" }, shape), text);
   const hasBefore = tables.some((table) => someCell(table, (cell) => cell.before !== null));
-  return make("p", { class: "legend" }, sign(dot("now", 12), "now"), hasBefore ? sign(dot("before", 12), "before") : null, sign(band(0, 24), "95% interval"), "0 to 100%");
+  return make("p", { class: "legend" }, sign(dot("now", 12), "now"), hasBefore ? sign(dot("before", 12), "before") : null, sign(band(0, 24), "95% interval"), "each bar: 0 to 100%");
 }
 
 // Figures stand at the left, and what they rest on beside them. The cases to read first are those of the list.
@@ -115,6 +115,6 @@ function drawOverview() {
   $("doubts").replaceChildren(...drawBlocks([...answer.filter(isAside), ...doubts]));
   if (details.length) $("details").append(make("details", {}, make("summary", {}, "Certainty and sources"), drawBlocks(details)));
   const cut = source.rows.filter((row) => row.block && !document.querySelector(`#${row.block}:not([data-cut])`)).length;
-  if (session.of) $("details").append(make("p", { class: "muted" }, `The list has ${grouped(source.rows.length)} of ${grouped(session.of)} cases: regressions first, then other wrong verdicts. The figures are of all cases.`));
-  if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, the texts of the last ${grouped(cut)} cases of the list are left out.`));
+  if (session.of) $("details").append(make("p", { class: "muted" }, `The list shows ${grouped(source.rows.length)} of ${grouped(session.of)} cases: first the regressions, then other wrong verdicts. The figures count all cases.`));
+  if (cut) $("details").append(make("p", { class: "muted" }, `To keep this file small, the texts of the last ${counted(cut, "case")} in the list are left out.`));
 }

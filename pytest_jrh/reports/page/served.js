@@ -1,6 +1,6 @@
 // ---- What is served has in common: requests, news of the session, how far it is, and its end
 
-const GONE = "The session has ended or was started again: open the address that its command printed, or ask whoever started it.";
+const GONE = "This page was closed or started again. Open its newest address, or ask the person who started the page for that address.";
 
 // The answer to a request, which brings `data` where it changes something; null, once `refused` has heard why, where there is none.
 async function ask(address, data, refused = ({ error }) => toast(error)) {
@@ -108,7 +108,7 @@ const noteNow = () => $("note")?.value ?? "";
 let finish = (choice) => choice;
 const ending = dialog("end", "Finish?", make("p", { id: "end-text" }), make("form", { method: "dialog", class: "steps" },
   make("button", { value: "", autofocus: "" }, "Not yet"),
-  make("button", { value: "all", hidden: "" }, "End it for everybody"),
+  make("button", { value: "all", hidden: "" }, "Finish for everybody"),
   make("button", { value: "me", class: "primary" }, "Finish")));
 ending.addEventListener("close", () => ending.returnValue && finish(ending.returnValue));
 function askForEnd(text, hasOthers = false) {

@@ -2,24 +2,24 @@
 
 let template = null;
 let templates = [];
-const draft = make("textarea", { id: "draft", spellcheck: "false", autocomplete: "off", "aria-label": "Override", input: check });
+const draft = make("textarea", { id: "draft", spellcheck: "false", autocomplete: "off", "aria-label": "Text of the template", input: check });
 const templateList = make("select", { id: "template", "aria-label": "Template", change: choose });
 const templateFile = make("code", { id: "template-file" });
 const variables = make("p", { id: "variables" });
 const difference = make("div", { id: "difference", tabindex: "0", role: "group", "aria-label": "Difference from the default" });
 const problems = make("ul", { id: "problems", class: "problem" });
 const templateStatus = make("span", { id: "template-status", role: "status" });
-const saving = button("saveTemplate", "Save", () => keepTemplate("", { text: draft.value }, "Saved: used from the next session on."));
-const revert = button("revertTemplate", "Revert to the default", () => confirm("Delete the override and go back to the default?") && keepTemplate("/revert", {}, "Reverted."));
+const saving = button("saveTemplate", "Save", () => keepTemplate("", { text: draft.value }, "Saved. The text is used from the next session on."));
+const revert = button("revertTemplate", "Revert to the default", () => confirm("Delete the override and use the default again?") && keepTemplate("/revert", {}, "The default is used again."));
 saving.classList.add("primary");
 const templateDialog = dialog("templates", "Agent Templates",
-  make("p", {}, "These prompts make the edits. What you save counts from the next session on, for this module and test only."),
+  make("p", {}, "The planner and the editor make the edits with these prompts. A text that you save is used from the next session on, and only for the chosen test."),
   make("p", {}, templateList, " ", templateFile), variables,
   make("div", { class: "beside" }, draft, difference), make("div", { role: "alert" }, problems),
   make("p", { class: "steps" }, templateStatus, revert, button("closeTemplates", "Close", () => mayClose() && templateDialog.close()), saving));
 templateDialog.addEventListener("cancel", (event) => mayClose() || event.preventDefault());
 
-const mayClose = () => template === null || draft.value === template.text || confirm("Leave this template without saving it?");
+const mayClose = () => template === null || draft.value === template.text || confirm("Discard your changes to this template?");
 
 async function loadTemplates() {
   templates = (await ask("/templates")) ?? templates;
@@ -36,7 +36,7 @@ function choose() {
 function drawTemplate(chosen) {
   template = chosen;
   templateList.value = chosen.key;
-  templateFile.textContent = `${chosen.file}, ${chosen.overridden ? "override" : "default"}`;
+  templateFile.textContent = `${chosen.overridden ? "Override" : "Default; Save writes an override to"} ${chosen.file}`;
   // As the browser keeps them, line ends included, so that "unsaved" means that somebody typed.
   for (const name of ["default", "text"]) {
     draft.value = chosen[name];
@@ -50,7 +50,7 @@ function drawTemplate(chosen) {
 function check() {
   const text = draft.value, isDefault = text === template.default;
   templateStatus.textContent = text === template.text ? "" : "not saved";
-  difference.replaceChildren(...(isDefault ? ["The draft is the default."] : marked(differences(template.default, text))));
+  difference.replaceChildren(...(isDefault ? ["The text is the same as the default."] : marked(differences(template.default, text))));
   difference.querySelector("ins, del")?.scrollIntoView({ block: "nearest" });
   showProblems([]);
 }
