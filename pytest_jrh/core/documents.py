@@ -133,7 +133,7 @@ def mapped(raw: object, mapping: Fields) -> Any:
     word = as_word(raw)
     if word in by_word:
         return by_word[word]
-    raise NoLabelError(f"got {shown(raw)}; the keys of map are {listed(mapping)}")
+    raise NoLabelError(f"got {shown(raw)}; must be a key of map: {listed(map(shown, mapping))}")
 
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
@@ -280,7 +280,7 @@ def read_text(
         if path.is_file():
             size = path.stat().st_size
             if size > limit:
-                raise InputError(f"has {size:,} bytes; at most {limit:,} are read", file)
+                raise InputError(f"has {size:,} bytes; must have at most {limit:,}", file)
             text = _text_of(path.read_bytes(), file)
             return text if as_it_is else text.replace("\r\n", "\n")
     except (OSError, ValueError) as error:
@@ -297,7 +297,7 @@ def read_text(
     hints = [nearest_hint(wrong.name, names, noun), how]
     for folder in Path.cwd().parents:
         if (folder / file).is_file():
-            hints = [f"run it in {folder}"]
+            hints = [f"the file is in {folder}: run the command there"]
     raise InputError("no such file", file, hint="; ".join(filter(None, hints)) or None)
 
 
@@ -318,11 +318,11 @@ def _text_of(raw: bytes, file: str) -> str:
         ) from None
 
 
-_UNPACK = "unpack it, and name the file that is in it"
-_EXPORT = "export the table as CSV (UTF-8) or JSON lines"
+_UNPACK = "unpack this file, and name the file that was inside"
+_EXPORT = "export the table as CSV in UTF-8, or as JSON lines"
 _BY_PANDAS = (
-    "convert it to JSON lines: python -c \"import pandas, sys; pandas.{}.to_json('rows.jsonl', "
-    "orient='records', lines=True)\" FILE"
+    'convert the file to JSON lines: python -c "import pandas, sys; pandas.{}.to_json('
+    "'rows.jsonl', orient='records', lines=True)\" FILE"
 )
 _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
     (rb"PK\x03\x04.*xl/", "an Excel file", _BY_PANDAS.format("read_excel(sys.argv[1], dtype=str)")),
@@ -330,16 +330,16 @@ _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
     (rb"PK[\x03\x05]", "a zip archive", _UNPACK),
     (rb".{257}ustar", "an archive (tar)", _UNPACK),
     (rb"\x1f\x8b", "compressed (gzip)", _UNPACK),
-    (rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd", "compressed (bzip2, xz, zstd)", _UNPACK),
+    (rb"BZh\d1AY|\xfd7zXZ|\x28\xb5\x2f\xfd", "compressed (bzip2, xz or zstd)", _UNPACK),
     (rb"SQLite format 3\x00", "an SQLite database", _EXPORT),
     (rb"%PDF-", "a PDF", _EXPORT),
     (rb"PAR1\x15", "a Parquet file", _BY_PANDAS.format("read_parquet(sys.argv[1])")),
     (
         rb"(\xef\xbb\xbf)?\s*(?i:<!doctype html|<html)",
         "an HTML page, such as a server's login page",
-        "download the file again, logged in",
+        "log in, and download the file again",
     ),
-    (rb"version https://git-lfs", "a Git LFS pointer instead of the file", "git lfs pull"),
+    (rb"version https://git-lfs", "a Git LFS pointer instead of the file", "run: git lfs pull"),
 )
 """How files begin that are no text, or another one than is meant, what they are, what to do."""
 
@@ -359,7 +359,7 @@ def syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
     mark, message = error.problem_mark, error.problem or ""
     if any(word in (error.context or "") for word in ("quoted", "flow")):
         # Where it begins: it is found to be open only at the end of the file.
-        mark, message = error.context_mark, "a quote or a bracket is not closed, or a comma missing"
+        mark, message = error.context_mark, "a quote or bracket is open, or a comma is missing"
     line = mark.line + 1 if mark else None
     return Problem(f"is not valid YAML: {printable(message, 160)}", file, line)
 
@@ -416,7 +416,7 @@ class _Nodes:
                     message = f"duplicate key, in lines {key_lines[key]} and {line}"
                     place = dotted((*path, key))
                     self.problems.append(
-                        Problem(message, self._file, line, place, "keep one of them")
+                        Problem(message, self._file, line, place, "keep only one of these keys")
                     )
                 key_lines[key] = self.lines[(*path, key)] = line
                 self.visit(value_node, (*path, key))
@@ -452,7 +452,7 @@ def inside(*path: str | int) -> Iterator[None]:
         raise DamagedError(_TOO_DEEP, path=path) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         what = printable(f"{type(error).__name__}: {error}")
-        raise DamagedError(f"has an unknown form ({what})", path=path) from error
+        raise DamagedError(f"a field is missing or has a wrong type ({what})", path=path) from error
 
 
 def parsed(data: bytes | str) -> Any:
@@ -510,7 +510,7 @@ def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
 
 def no_constant(name: str) -> NoReturn:
     """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not a value of JSON")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> Json:

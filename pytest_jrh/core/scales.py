@@ -318,7 +318,7 @@ def _class(word: str, noun: str = "") -> CaseClass:
         newly_wrong=lambda wrong, cases: (
             f"misses {out_of(wrong, cases, noun)} that it found before"
         ),
-        loss=f"less recall of {word}",
+        loss=f'less recall of "{word}"',
         noun=noun,
         unseen=f"missed {noun}s",
         objective=None,
@@ -379,7 +379,7 @@ ORDINAL = Scale(
                 f"gives {counted(wrong, 'wrong level')} in {counted(cases, 'case')}"
                 f"{share(wrong, cases)}"
             ),
-            tally=lambda wrong, cases: f"{out_of(wrong, cases)} given a wrong level",
+            tally=lambda wrong, cases: f"{out_of(wrong, cases, 'case')} given a wrong level",
             figure="accuracy",
             unseen="wrong levels",
         ),
@@ -416,11 +416,11 @@ def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
         mistakes=f"{word}, judged {other}",
         newly=f"newly judged {other}",
         wrong=lambda wrong, cases: f"calls {out_of(wrong, cases, noun)} {other}",
-        tally=lambda wrong, cases: f"{word}: {out_of(wrong, cases)} judged {other}",
+        tally=lambda wrong, cases: f"{out_of(wrong, cases, noun)} judged {other}",
         newly_wrong=lambda wrong, cases: (
             f"calls {out_of(wrong, cases, noun)} {other} that it called {word} before"
         ),
-        loss=f"more of {word} judged {other}",
+        loss=f"more {noun}s judged {other}",
         noun=noun if of_class.noun else "",
         unseen=f"cases judged {other}",
         not_planned="",

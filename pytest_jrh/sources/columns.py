@@ -71,7 +71,7 @@ BESIDE = "rubric_text note notes comment"
 _WITHOUT_OPTION = ("epoch", "reasoning")
 _MORE_IDS = "idx pair"
 _MORE_REPEATS = "run run_id trial attempt seed"
-_ABOUT = "name what cases are about, such as a category"
+_ABOUT = "name a field or column that says what a case is about, such as its category"
 _FEWEST_CLUSTERS = 5
 _MOST_ANSWERS = 6
 # In fewer than five rows all may differ.
@@ -212,11 +212,16 @@ def refuse_missing(
             columns |= table.results.metrics if table.results else {}
             made |= {*table.made}
         if column not in {*made, *columns} and role != "baseline":
-            message = f"has no column {shown(column)}; its columns are {listed(columns)}"
-            hint = nearest_hint(column, columns)
+            hint = nearest_hint(column, columns, "column")
             if column in tables[0].columns:
-                hint = f"--{role} names a column of the file of --labels: leave out one of the two"
-            raise InputError(message, its_tables[0].file, key=f"--{role}", hint=hint)
+                hint = f"with --labels, --{role} must name a column of {its_tables[0].file}"
+            raise InputError(
+                f"has no column {shown(column)}, only "
+                f"{listed(map(shown, columns)) or 'columns without a name'}",
+                its_tables[0].file,
+                key=f"--{role}",
+                hint=hint,
+            )
 
 
 def choose_columns(
@@ -241,7 +246,7 @@ def choose_columns(
         exclusive = [role for role in roles if role not in ("cluster", "baseline", "order")]
         if len(exclusive) > 1 and column:
             raise table.error(
-                f"the column {shown(column)} cannot be {' and '.join(exclusive)} at once"
+                f"{' and '.join(f'--{role}' for role in exclusive)} both name {shown(column)}"
             )
     options = dict(assigned)
     several = grouped(assigned)
@@ -258,7 +263,7 @@ def choose_columns(
         return {*chosen.values(), *verdicts, *labels}
 
     if len(labels) > 1 and chosen.setdefault("annotator", ""):
-        raise table.error("each column has the labels of one person: leave out --annotator")
+        raise table.error("each column of labels is one person's, so leave out --annotator")
     if not labels:
         labels = [only_column(table, "label", taken())]
     for role in ("rubric", "epoch", "annotator", "repeat", "reasoning"):
@@ -294,15 +299,14 @@ def choose_columns(
     if missing:
         if table.results:
             raise table.results.without_labels()
-        kinds = " and none of ".join(f"{role}s" for role in missing)
-        message = f"no column of {kinds}; its columns are {listed(table.names)}"
+        kinds = " or ".join(f"{role}s" for role in missing)
         ways = [*_ways_to_name(table, missing, taken())]
         if has_nameless_cases:
             ways.append(way_to_case)
         hint = f"use {' '.join(ways)}"
         if "label" in missing:
             hint += (
-                " (--label once for each person), or let people label the cases: python -m "
+                " (repeat --label for each person), or let people label the cases: python -m "
                 f"pytest_jrh label {shlex.quote(table.file)} {way_to_case}"
             )
             # Those with usual names, and pairs of answers, the command finds by itself.
@@ -310,7 +314,11 @@ def choose_columns(
                 hint += "".join(f" --text {quoted(text)}" for text in long or ["COL"])
             if not columns_named(table, ROLES["rubric"]):
                 hint += " --rubric 'ID: TEXT'"
-        raise table.error(message, hint)
+        raise table.error(
+            f"no column of {kinds} was recognized among "
+            f"{listed(map(shown, table.names)) or 'no columns'}",
+            hint,
+        )
     if "label" in needed and "label" not in options and table.results is None:
         found = [] if "verdict" in options else verdicts
         chosen["guessed_label"] = _guessed_label(
@@ -321,8 +329,8 @@ def choose_columns(
         chosen["reasoning"] = ""
     if has_nameless_cases:
         raise table.error(
-            "no column has the ids of the cases, so the rows of a case cannot be matched",
-            f"name the column with the ids: {way_to_case}",
+            "no column of case ids was recognized, so the rows of a case cannot be matched",
+            f"name the column of ids: {way_to_case}",
         )
     texts = {column: table.texts(column) for column in {"", *taken()}}
     return Columns(
@@ -363,18 +371,19 @@ def _guessed_label(
     texts = columns_named(table, TEXTS)
     message = ""
     if kinds := kinds - {"HUMAN"}:
-        message = f"not all of {label} is by people: annotator_kind is {listed(sorted(kinds))}"
+        message = f'{shown(label)} has labels by {listed(sorted(kinds))}, as "annotator_kind" says'
     elif is_of_people:
         return ""
     elif "verdict" in needed and texts and words_of(label) & {"target", "expected"}:
-        message = f"{label} may be an expected answer for {texts[0]} rather than a label"
+        message = f"{shown(label)} may be an expected answer to {shown(texts[0])}, not a label"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
         columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
-        message = f"{label} may be by the judge, like {listed(columns)}"
+        message = f"{shown(label)} may come from the judge, like {listed(map(shown, columns))}"
     if message:
         raise table.error(
             message,
-            f"name the column of people's labels: if {label} is that one, --label {quoted(label)}",
+            f"name the column of people's labels: if it is {shown(label)}, pass "
+            f"--label {quoted(label)}",
         )
     return "" if annotator else label
 
@@ -439,7 +448,9 @@ def only_column(table: Table, role: str, taken: Collection[str] = ()) -> str:
 
 
 def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
-    return _asked(table, f"several columns may be the {role}: {listed(columns)}", role, columns)
+    return _asked(
+        table, f"several columns may be the {role}: {listed(map(shown, columns))}", role, columns
+    )
 
 
 def _asked(table: Table, message: str, role: str, columns: Sequence[str]) -> InputError:
@@ -489,7 +500,9 @@ def telling_column(table: Table, places: Collection[str]) -> str:
         texts = table.texts(name)
         is_short = re.fullmatch(_SHORTS, "\n".join([*texts, ""]))
         if is_short and name not in {*map(top_field, places)} and len({*texts}) == len(texts):
-            return f"; every row has a different {name}: --case {quoted(name)} makes it the id"
+            return (
+                f"; {shown(name)} differs in every row, so it can be the id: --case {quoted(name)}"
+            )
     return ""
 
 
@@ -514,8 +527,13 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
         if rows_apart(table, part, widest) > sizes[part]:
             raise _ambiguous(table, "cluster", [widest, *parts])
     if sizes[widest] < min(_FEWEST_CLUSTERS, count) and not table.results:
-        message = f"{widest} has {sizes[widest]} values: are cases with the same value related?"
-        raise _asked(table, message, "cluster", [widest, *parts, NONE])
+        raise _asked(
+            table,
+            f"{shown(widest)} has {sizes[widest]} values: if cases with the same value are "
+            "related, this column is the cluster; if not, the cluster is none",
+            "cluster",
+            [widest, *parts, NONE],
+        )
     return widest
 
 
@@ -569,12 +587,12 @@ def _of_these_texts(labels: Table, table: Table, case: str) -> Table:
         are_kept.append(digest in digests[names].get(case_id, (digest,)))
     if not any(are_kept):
         raise InputError(
-            f"every label is for an older text: the texts in {table.file} have changed since",
+            f"every label is for an older text, because the texts in {table.file} have changed",
             labels.file,
             hint="label the cases again: python -m pytest_jrh label "
             f"{shlex.quote(table.file)} --out {shlex.quote(labels.file)}",
         )
-    return _kept_rows(labels, are_kept, "for a text that has changed since: not used")
+    return _kept_rows(labels, are_kept, "the text has changed since it was labelled")
 
 
 def _of_one_question(labels: Table, table: Table) -> Table:
@@ -600,7 +618,7 @@ def _of_one_question(labels: Table, table: Table) -> Table:
     return _kept_rows(
         labels,
         [key in kept_questions for key in questions],
-        "for another wording of the rubric: not used",
+        "the rubric had another wording",
     )
 
 
@@ -611,7 +629,8 @@ def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
         return labels
     return labels.kept(
         are_kept,
-        f"{counted(len(left_out), 'label')} {why} ({listed(dict.fromkeys(left_out), 5)}).",
+        f"Not used: {counted(len(left_out), 'label')}, because {why} (cases: "
+        f"{listed(dict.fromkeys(left_out), 5)}).",
     )
 
 
@@ -659,7 +678,8 @@ def texts_to_label(
             found = judged_texts(table, [case]) if role == "text" else []
             ways = " ".join(f"--{role} {quoted(column)}" for column in found or ["COL"])
             raise InputError(
-                f"no column {name or 'is known'}; its columns are {listed(table.names)}",
+                f"no column {shown(name) if name else f'of {role}s was recognized'} among "
+                f"{listed(map(shown, table.names))}",
                 table.file,
                 key=f"--{role}",
                 hint=f"name the column: {ways}",
@@ -714,7 +734,7 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
         _refuse_answers(column, "--by", is_answer=column in answers)
     if columns.case and rows_apart(table, *case) < rows_apart(table, *case, *columns.by):
         raise InputError(
-            f"rows of one case have different values of {listed(columns.by)}",
+            f"rows of one case have different values in {listed(map(shown, columns.by))}",
             table.file,
             key="--by",
             hint=_ABOUT,
@@ -733,7 +753,7 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
 def _refuse_answers(name: str, key: str, *, is_answer: bool) -> None:
     if is_answer or words_of(name) & _OF_ANSWERS:
         raise InputError(
-            f"got {shown(name)}, which is a label or a verdict",
+            f"got {shown(name)}, which has labels or verdicts",
             key=key,
             hint=_ABOUT,
         )

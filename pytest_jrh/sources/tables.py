@@ -64,9 +64,9 @@ def read_table(
     file, path = file or str(path), Path(path)
     if path.suffix.lower() == ".eval":
         raise InputError(
-            "is a log; must be CSV or JSON lines",
+            "is a log of Inspect; must be CSV or JSON lines",
             file,
-            hint="inspect_ai.analysis.samples_df makes a table of it (docs/tables.md)",
+            hint="make a table from the log: inspect_ai.analysis.samples_df (docs/tables.md)",
         )
     # An id may have other line ends inside.
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)
@@ -74,7 +74,7 @@ def read_table(
         raise InputError("is empty; must be CSV or JSON lines", file, 1)
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
-        raise InputError("has a NUL character", file, line, hint="write the file again, as UTF-8")
+        raise InputError("has a NUL character", file, line, hint="save the file again as UTF-8")
     problems: list[Problem] = []
     start = text.lstrip()
     # JSON lines are whole objects; a document is a list, or not whole in its first line.
@@ -92,7 +92,7 @@ def read_table(
     if problems:
         first = first_problems(problems, file)
         if len(problems) > _MOST_COUNTED:
-            first.append(Problem("what follows was not read", file))
+            first.append(Problem("the rest was not read", file))
         raise InputError(first)
     # The entries of one document are in a list of it.
     is_one = is_document or len(rows) == 1
@@ -103,7 +103,7 @@ def read_table(
         entries, notices = results.rows(roles, needed)
         return table_of(entries, file, results.path, results, notices)
     if not rows:
-        raise InputError("has no row below the names of the columns", file)
+        raise InputError("has no rows (the first line of a CSV has the names of the columns)", file)
     return table if is_csv else table_of(rows, file, "" if is_document else None)
 
 
@@ -120,7 +120,9 @@ def table_of(
     for line, row in rows:
         clean, _ = storable({name.strip(): value for name, value in row.items()})
         if len(clean) < len(row):
-            raise InputError("has a column twice", file, line)
+            raise InputError(
+                "has two columns of the same name (blanks around a name do not count)", file, line
+            )
         names |= dict.fromkeys(clean)
         lines.append(line)
         clean_rows.append(clean)
@@ -138,7 +140,7 @@ def refuse_too_many(names: Collection[str], lines: Collection[int], file: str) -
             f"with {len(names):,} columns, the table has more than {_MOST_CELLS:,} cells",
             file,
             max(lines),
-            hint="leave out columns",
+            hint="remove the columns that are not needed",
         )
 
 
@@ -171,13 +173,13 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                     if count > 1:
                         problems.append(Problem(f"duplicate column {shown(name)}", file, 1))
             elif len(cells) > len(names):
-                message = f"has {len(cells)} cells, and there are {len(names)} columns"
+                message = f"has {len(cells)} cells, but the table has {len(names)} columns"
                 problems.append(
                     Problem(
                         message,
                         file,
                         line,
-                        hint='put a text with a separator in it between double quotes: "..."',
+                        hint='put a text with a comma, semicolon or tab in double quotes: "..."',
                     )
                 )
             elif any(map(str.strip, cells)):
@@ -187,7 +189,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                     column.append(different.setdefault(cell, cell))
             line = reader.line_num + 1
     except csv.Error as error:
-        message = f"is not valid CSV: {printable(error)}"
+        message = f"is not valid CSV: {printable(error)}; check the double quotes"
         problems.append(Problem(message, file, reader.line_num))
     texts = []
     is_ours = {*names} >= _LABEL_FILE
@@ -269,9 +271,11 @@ def with_named(
     for role, name in answers:
         is_read = role in needed or (role == "baseline" and name in columns)
         if is_read and name not in patterns:
-            message = f"got {shown(name)} beside {listed(patterns)}; must be a pattern, too, that "
-            message += f"fits some of {listed(table.names)}"
-            raise table.error(message, f"name them: --{role} 'NAME_{PLACE}'")
+            raise table.error(
+                f"--{role}: got {shown(name or None)}; must be a pattern for some of "
+                f"{listed(map(shown, table.names))}, like {listed(map(shown, patterns))}",
+                f"name the pattern: --{role} 'NAME_{PLACE}'",
+            )
     first, *others = sides.values()
     rubrics = [rubric for rubric in first if all(rubric in of for of in others)]
     return _long(table, patterns, rubrics)
@@ -317,8 +321,9 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     lonely = [column for column in matched if column not in used]
     if not rubrics:
         raise table.error(
-            f"no rubric is in all of {listed(patterns)}: they fit {listed(lonely)}",
-            f"{PLACE} stands for the same text in each",
+            "no rubric has both a column of labels and one of verdicts: "
+            f"{listed(map(shown, patterns))} fit {listed(map(shown, lonely))}",
+            f"{PLACE} must stand for the same text in each pattern",
         )
     names = [PLACE, *patterns, *({*table.columns} - used)]
     refuse_too_many(names * len(rubrics), table.lines, table.file)
@@ -334,8 +339,8 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     notices = []
     if lonely:
         notices.append(
-            "Columns not used, as their rubric has no column of labels or none of verdicts: "
-            f"{listed(lonely)}."
+            "Columns not used, because their rubric has no column of labels, or none of verdicts: "
+            f"{listed(map(shown, lonely))}."
         )
     long = replace(table, lines=lines, columns=columns, made={*table.made, PLACE, *patterns})
     return long.kept(map(any, long.cells(*patterns)), *notices)

@@ -54,7 +54,8 @@ _LONGEST_NAME = 60
 _NUMBER = r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?\s*%?"
 _SHARE = r"(?a)[01]([.,]0*)?|0?[.,]\d+|\d([.,]\d+)?[eE]-\d{1,3}"
 _CONFIDENCES = words_of("confidence confident certainty conf")
-_LONGEST_WORD = 80
+# What is no answer: a long text, or an object or a list of JSON.
+_NO_WORD = r".{81}|[{[]'|\[\{"
 # What a word that is mapped to says of all: there are two answers.
 _OF_TWO = {*map(str, BINARY.words), *BINARY.words.values()}
 # No name of a person, as these begin with no blank.
@@ -63,7 +64,7 @@ _ERRORS = {"#n/a", "#ref!", "#value!", "#div/0!", "#name?", "#null!", "#num!"}
 """What a spreadsheet writes where a formula has no value."""
 _NO_VALUES = {"", "nan", "null", "none", *_ERRORS}
 _NO_ANSWERS = {"", CANNOT_TELL, *_ERRORS}
-_TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
+_TELL_APART = "name the column in which these rows differ: --repeat, --rubric, --judge or --case"
 # What turns a name, and what it is no good to succeed in.
 _NEGATIONS = words_of("not no non never un attack jailbreak injection exploit")
 
@@ -105,17 +106,20 @@ def _named(named: Mapping[str, str]) -> Scale:
     for word, name in named.items():
         if word in _NO_VALUES - {""} or word == CANNOT_TELL:
             raise InputError(
-                f"got {shown(name)}, which means that there is no answer", key="--classes"
+                f"got {shown(name)}, which counts as a missing answer", key="--classes"
             )
         if not _is_name(name):
             raise InputError(
-                f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters, and no {BETWEEN}",
+                f"got {shown(name)}; must have 1 to {_LONGEST_NAME} characters, but no {BETWEEN}",
                 key="--classes",
             )
     names = [name for word, name in named.items() if word != NO_SUCH]
     if len(named) < _FEWEST_CLASSES or len(names) > _MOST_CLASSES:
-        message = f"got {len(names):,}; must be {_FEWEST_CLASSES} to {_MOST_CLASSES} classes"
-        raise InputError(f"{message}, such as first,second,tie", key="--classes")
+        raise InputError(
+            f"got {counted(len(names), 'name')}; must be {_FEWEST_CLASSES} to {_MOST_CLASSES} "
+            "classes, such as first,second,tie",
+            key="--classes",
+        )
     return classed(tuple((name, "") for name in names))
 
 
@@ -136,11 +140,16 @@ def _found(labels: Mapping[str, str], verdicts: Mapping[str, str], widest: str) 
         return BINARY
     if len(known) + len(others) > _MOST_CLASSES:
         message = (
-            f"labels and verdicts are {len(words):,} different words, most of them in {widest}, "
-            f"such as {shown(words[max(others)])}; there can be at most {_MOST_CLASSES} classes"
+            f"labels and verdicts have {len(words):,} different values, such as "
+            f"{shown(words[max(others)])}, most of them in the column {shown(widest)}; "
+            f"there can be at most {_MOST_CLASSES} classes"
         )
-        hint = "name the columns of answers: --label COL, --verdict COL; or join words: "
-        raise InputError(message, key="--classes", hint=f"{hint}--map WORD=CLASS")
+        raise InputError(
+            message,
+            key="--classes",
+            hint="if other columns have the answers, name them: --label COL, --verdict COL; to "
+            "count a word as one of the classes: --map WORD=CLASS",
+        )
     of_labels, of_verdicts = others - verdicts.keys(), others - labels.keys()
     # A word of one side alone may be misspelled.
     is_unlike = (of_labels or of_verdicts) if known else (of_labels and of_verdicts)
@@ -250,40 +259,47 @@ class Values:
         said may give a wrong value where it is copied. An `unused` word of the mapping may mean it.
         """
         word = as_seen(text)
-        if len(word) > _LONGEST_WORD:
-            role = "verdict" if is_verdict else "label"
-            return f"the text is too long for an answer: name another column, --{role} COL"
+        if re.match(_NO_WORD, word):
+            way = "--verdict" if is_verdict else "--label"
+            return (
+                f"name a column of short answers: {way} COL; or, in JSON, a field: {way} /COL/FIELD"
+            )
         way = f"--map={shlex.quote(word)}" if word.startswith("-") else f"--map {shlex.quote(word)}"
-        missing = f"{way}= counts this word as missing"
+        missing = f"to count {shown(word)} as missing, pass {way}="
         mapped = nearest(as_word(text), unused)
         if mapped is not None:
-            return f"no cell is {mapped}; if you meant {word}, use {way}={self.mapping[mapped]}"
+            return (
+                f"no cell is {shown(mapped)}, as in --map; if you meant {shown(word)}, use "
+                f"{way}={self.mapping[mapped]}"
+            )
         if word.casefold() in _NO_VALUES:
             return missing
         if is_verdict and self.threshold is not None and re.fullmatch(_NUMBER, word):
-            return "--threshold reads a number from 0 to 1, such as 0.71 or 0,71"
+            return "with --threshold, a verdict must be a number from 0 to 1, such as 0.71 or 0,71"
         if part := part_of(text):
-            return f"name the scale that ends in {part[1]}: --scale LOW-{part[1]}"
+            return f"name the scale, whose highest score is {part[1]}: --scale LOW-{part[1]}"
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             return (
-                f"name the scale: --scale LOW-HIGH; the numbers are from {min(numbers)} to "
-                f"{max(numbers)}; if the numbers have no order, name them all: --classes A,B,..."
+                f"if the numbers are scores, name their scale: --scale LOW-HIGH ({min(numbers)} to "
+                f"{max(numbers)} occur); if they are classes, name all classes: --classes A,B,..."
             )
         if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
-            return "with --threshold 0.5, numbers from 0 to 1 count as 1 if they are at least 0.5"
+            return "if these are probabilities, pass --threshold 0.5: then 0.5 or more counts as 1"
         if re.fullmatch(_NUMBER, word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
-            return f"a score is a whole number: write a row for each score, with a column {role}"
+            return (
+                f"scores are whole numbers: write a row for each score, with a column {shown(role)}"
+            )
         if self.scale.is_ordered:
-            return f"say which score this word is: {way}=SCORE; {missing}"
+            return f"say which score {shown(word)} is: {way}=SCORE; {missing}"
         if not self.scale.is_verdict:
-            return f"say which class this word is: {way}=CLASS; {missing}"
+            return f"say which class {shown(word)} is: {way}=CLASS; {missing}"
         ways = [f"{way}={meaning}" for meaning in self.scale.words.values()]
         return (
-            f"say what this word means: {' or '.join(ways)}; {missing}; if answers are classes, "
-            "name them all: --classes A,B,..."
+            f"say what {shown(word)} means: {' or '.join(ways)}; if answers are classes, name all "
+            f"classes: --classes A,B,...; {missing}"
         )
 
     def refuse_unclear(self, table: Table) -> None:
@@ -299,11 +315,11 @@ class Values:
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
                 raise InputError(
-                    f"{column} may be how sure the judge is of a verdict, violated or not",
+                    f"{shown(column)} may be how sure the judge is, whatever its verdict",
                     table.file,
                     key="--threshold",
-                    hint="--threshold needs probabilities of a violation: name a column of these; "
-                    f"if {column} is one, add --one {meaning}",
+                    hint="--threshold needs probabilities of a violation: name their column, "
+                    f"--verdict COL; if they are in {shown(column)}, add --one {meaning}",
                 )
         table.refuse(self.unclear_ones(table))
 
@@ -316,7 +332,7 @@ class Values:
         if self.threshold is None:
             texts = {*chain.from_iterable(map(self.seen.__getitem__, unclear))}
             values = listed(sorted(filter(None, texts)), 5)
-        message = f"{listed(unclear)}: the values are {values}, but nothing says what 1 means"
+        message = f"nothing says what 1 means in {listed(map(shown, unclear))} (values: {values})"
         prefixes = ["--one="]
         if any(self.bare_ones.values()):
             # What is said of all columns would be said of those, too, whose names say it.
@@ -446,11 +462,11 @@ def cases_of(
             elif label is not None and case.votes[person] != label.score:
                 problems.append(
                     Problem(
-                        f"the case {shown(key.case)} has a different label above",
+                        f"the case {shown(key.case)} has a different label in a row above",
                         table.file,
                         line,
                         name,
-                        "give a case one label from each person, named in a column annotator",
+                        'keep one label; if several people gave labels, add a column "annotator"',
                     )
                 )
         of_row = texts[columns.judge][row]
@@ -467,7 +483,7 @@ def cases_of(
                     continue
                 problems.append(
                     Problem(
-                        f"the case {shown(key.case)} is in {table.place(case.row)} too",
+                        f"the case {shown(key.case)} is also in {table.place(case.row)}",
                         table.file,
                         line,
                         columns.case,
@@ -482,12 +498,16 @@ def cases_of(
     for key, case in cases.items():
         named = case.votes.keys() - {"", _SETTLED}
         if "" in case.votes and named:
-            message = (
-                f"the case {shown(key.case)} has a label without a name and another one by "
-                f"{listed(sorted(named))}"
+            unnamed.append(
+                Problem(
+                    f"the case {shown(key.case)} has a label without an annotator, and a label by "
+                    f"{listed(sorted(named))}",
+                    table.file,
+                    table.lines[case.row],
+                    columns.annotator,
+                    "write into this column who gave each label",
+                )
             )
-            line, hint = table.lines[case.row], "name in this column who gave the label"
-            unnamed.append(Problem(message, table.file, line, columns.annotator, hint))
     if problems:
         problems += values.unclear_ones(table)
     table.refuse(unnamed or problems)
@@ -535,7 +555,7 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> None:
             known = key._replace(case=as_known(key.case, ids))
             labelled[known._replace(rubric=min(rubrics)) if is_same else known] = case
     labels.cases = labelled
-    refuse_strangers(table, labels, "label of a case")
+    refuse_strangers(table, labels, "labelled case")
     for key, of_people in labelled.items():
         if key in table.cases or of_people.label is not None:
             case = table.cases.setdefault(key, of_people)
@@ -550,13 +570,15 @@ def refuse_strangers(table: VerdictTable, strangers: VerdictTable, noun: str) ->
     """Refuse another file that has nothing of this kind of the table; say what cases each has."""
     if table.cases.keys() & strangers.cases.keys():
         return
-    cases, table_cases = (listed(map(str, file.cases), 3) or "none" for file in (strangers, table))
-    hint = f"this file has the cases {cases}, and {table.table.file} has {table_cases}"
+    cases, table_cases = (
+        listed(map('"{}"'.format, file.cases), 3) or "none" for file in (strangers, table)
+    )
+    hint = f"{strangers.table.file} has the cases {cases}, but {table.table.file} has {table_cases}"
     for stranger in islice(strangers.cases, 1):
         meant = spreadsheet_hint(stranger.case, (key.case for key in table.cases))
-        hint += f"; {meant or 'name the columns that both files have: --case COL, --rubric COL'}"
+        hint += f"; {meant or 'name columns that both files have: --case COL, --rubric COL'}"
     raise InputError(
-        f"has no {noun} (with its rubric and epoch) of {table.table.file}",
+        f"has no {noun} with the id, rubric and epoch of a case in {table.table.file}",
         strangers.table.file,
         hint=hint,
     )
@@ -585,9 +607,9 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
         message = ""
         if not 1 <= weight <= cases:
             message = f"; must be a number from 1 to {cases:,}, the number of cases in "
-            message += f"{table.table.file}: fill in every line, or none"
+            message += f"{table.table.file}; write a weight into every line, or into none"
         elif case.stratum and case.stratum != text:
-            message = f", and the same case has {case.stratum} above"
+            message = f", but in a line above the same case has {shown(case.stratum)}"
         if message:
             problems.append(Problem(f"got {shown(text)}{message}", of_file.file, line, "weight"))
         else:
@@ -605,6 +627,6 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
             message,
             of_file.file,
             key="weight",
-            hint="draw a sample from this table, and write its labels to a new file",
+            hint=f"draw a new sample from {table.table.file}, and write its labels to a new file",
         )
     return f"weighted: {number} stand for {total:,} of {counted(cases, 'case')}"

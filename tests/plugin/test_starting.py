@@ -440,7 +440,7 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
 @pytest.mark.parametrize(
     ("options", "prompt", "message"),
     [
-        (["--label=human_ok"], "", "the values are 0, 1, but nothing says"),
+        (["--label=human_ok"], "", '1 means in "human_ok" (values: 0, 1)'),
         (["--label=human_ok", "--one=passed", "--rubric="], "", "ID: got"),
         (["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"], "", '"yess" is not a v'),
         (["--one=passed"], "", "name the labels: --label COL"),
@@ -580,7 +580,7 @@ def test_what_could_name_the_rows_or_be_shown_is_said(
     write_files(project, {"rows.csv": "KB,question,output,House rules,label\n" + "".join(rows)})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     said = init("first", "--log=rows.csv", "--label=label", "--one=passed", "--rubric=kind: Be.")
-    assert ("every row has a different KB: --case KB makes it the id\n" in said) == bool(name)
+    assert ('"KB" differs in every row, so it can be the id: --case KB\n' in said) == bool(name)
     assert "\nNot shown to the judge: KB, House rules (--context COL shows one).\n" in said
     assert "OPENAI_API_KEY" not in said
     (command,) = re.findall("To use your own prompt: python -m pytest_jrh init (.*)", said)

@@ -301,5 +301,5 @@ def test_a_cell_of_20_mb_is_said_and_the_others_are_read(tmp_path: Path) -> None
 def test_of_other_tables_a_line_converts_them(tmp_path: Path, start: bytes, line: str) -> None:
     path = tmp_path / "rows"
     path.write_bytes(start)
-    with pytest.raises(InputError, match=rf"convert it to JSON lines: .*pandas\.{line}\("):
+    with pytest.raises(InputError, match=rf"convert the file to JSON lines: .*pandas\.{line}\("):
         source_of(path).summaries()

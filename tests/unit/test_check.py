@@ -163,7 +163,7 @@ def test_an_unknown_word_is_named_with_its_line_and_the_option() -> None:
         check_table(path)
     assert 'verdicts.csv:2: label: got "fine"; must be 0, 1' in str(caught.value)
     assert "--map fine=violated or --map fine=satisfied" in str(caught.value)
-    assert "if answers are classes, name them all: --classes A,B,..." in str(caught.value)
+    assert "if answers are classes, name all classes: --classes A,B,..." in str(caught.value)
     assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 
@@ -223,7 +223,7 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     votes = "a,1,ann,1\na,1,ben,1\nb,1,ann,0\nb,0,ben,\n"
     both = written("case,label,annotator,verdict\n" + votes, "both.csv")
     assert [result.label for result in check_table(both, one="violated").results] == [1, None]
-    with pytest.raises(InputError, match=r"both.csv:6: case: the case \"a\" is in line 2 too"):
+    with pytest.raises(InputError, match=r"both.csv:6: case: the case \"a\" is also in line 2"):
         check_table(written(both.read_text() + "a,1,cy,0\n", "both.csv"), one="violated")
     labels.write_text(labels.read_text() + "c,1,ann\n")
     with pytest.raises(InputError, match=r"labels.csv:9: label: the case \"c\" has a different"):
@@ -233,15 +233,15 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
 @pytest.mark.parametrize(
     ("cell", "scale", "hint"),
     [
-        ("7/12", (1, 10), "name the scale that ends in 12: --scale LOW-12"),
-        ("7 out of 10", None, "name the scale that ends in 10: --scale LOW-10"),
-        ("4.67", (1, 5), "number: write a row for each score, with a column annotator"),
+        ("7/12", (1, 10), "whose highest score is 12: --scale LOW-12"),
+        ("7 out of 10", None, "whose highest score is 10: --scale LOW-10"),
+        ("4.67", (1, 5), 'numbers: write a row for each score, with a column "annotator"'),
         ("85%", None, "write a row for each score"),
-        ("excellent", (1, 5), "say which score this word is: --map excellent=SCORE"),
-        ("nan", None, "--map nan= counts this word as missing"),
+        ("excellent", (1, 5), 'say which score "excellent" is: --map excellent=SCORE'),
+        ("nan", None, 'to count "nan" as missing, pass --map nan='),
         ("-safe", None, "--map=-safe=violated or --map=-safe=satisfied"),
         ("no\u200b  harm\u00a0done", None, "--map 'no harm done'=violated"),
-        ("word " * 20, None, "too long for an answer: name another column, --label COL"),
+        ("word " * 20, None, "name a column of short answers: --label COL"),
     ],
 )
 def test_no_advice_gives_a_wrong_value(cell: str, scale: tuple[int, int] | None, hint: str) -> None:
@@ -316,7 +316,7 @@ def test_scores_are_read_on_the_scale_that_is_given() -> None:
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale.scores == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
-    with pytest.raises(InputError, match="--scale LOW-HIGH; the numbers are from 1"):
+    with pytest.raises(InputError, match=r"--scale LOW-HIGH \(1 to 4 occur"):
         check_table(path)
 
 
@@ -345,10 +345,10 @@ def test_the_name_of_a_column_says_what_1_means_unless_an_option_does(
 @pytest.mark.parametrize(
     ("rows", "values"),
     [
-        ("label,verdict\na,yes,1\nb,no,0\n", "label, verdict: the values are 0, 1, no, yes,"),
-        ("label,verdict\na,pass,True\nb,fail,\n", "verdict: the values are True,"),
-        ("label,verdict\na,1.0,violated\nb,,pass\n", "label: the values are 1.0,"),
-        ('label,verdict\na,pass,"1,0"\nb,fail,"0,00"\n', "verdict: the values are 0,00, 1,0,"),
+        ("label,verdict\na,yes,1\nb,no,0\n", '"label", "verdict" (values: 0, 1, no, yes)'),
+        ("label,verdict\na,pass,True\nb,fail,\n", 'means in "verdict" (values: True)'),
+        ("label,verdict\na,1.0,violated\nb,,pass\n", 'means in "label" (values: 1.0)'),
+        ('label,verdict\na,pass,"1,0"\nb,fail,"0,00"\n', 'in "verdict" (values: 0,00, 1,0)'),
         # A name is not told the opposite of what it says.
         ("human,judge_passed\na,1,1\nb,0,0\n", "--one=human=violated or --one=human=passed"),
     ],
@@ -375,7 +375,7 @@ def test_bare_numbers_are_refused_with_both_options(
 def test_a_name_that_may_mean_either_says_nothing_and_a_map_all(name: str) -> None:
     rows = [{"label": "pass", name: 1}, {"label": "fail", name: 0}]
     # Words that mean nothing are asked for in the same message.
-    both = '(?s)got "gut".*values are 0, 1, gut, but nothing says what 1 means'
+    both = r'(?s)got "gut".*nothing says what 1 means in .* \(values: 0, 1, gut\)'
     with pytest.raises(InputError, match=both):
         checking.check_table([*rows, {"label": "pass", name: "gut"}], verdict=name)
     for column, (mapping, outcomes) in product(
@@ -392,13 +392,13 @@ PHOENIX = "id,input,label,score,explanation,annotator_kind\na,q,pass,1,x,{}\nb,q
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (PHOENIX.replace("{}", "LLM"), (), "not all of label is by people: annotator_kind is LLM"),
-        (PHOENIX.replace("{}", "CODE"), ("--verdict=score",), "annotator_kind is CODE"),
-        (PHOENIX.replace("{}", ""), (), "label may be by the judge, like score, explanation"),
-        ("label,score\npass,1\n", (), "label may be by the judge, like score"),
-        ("label,grade\npass,pass\n", (), "label may be by the judge, like grade"),
-        ("input,target,verdict\nq,pass,pass\n", (), "target may be an expected answer"),
-        ("prompt,expected,judge\nq,1,1\n", (), "expected may be an expected answer for prompt"),
+        (PHOENIX.replace("{}", "LLM"), (), '"label" has labels by LLM, as "annotator_kind"'),
+        (PHOENIX.replace("{}", "CODE"), ("--verdict=score",), "has labels by CODE"),
+        (PHOENIX.replace("{}", ""), (), '"label" may come from the judge, like "score", "exp'),
+        ("label,score\npass,1\n", (), '"label" may come from the judge, like "score"'),
+        ("label,grade\npass,pass\n", (), '"label" may come from the judge, like "grade"'),
+        ("input,target,verdict\nq,pass,pass\n", (), '"target" may be an expected answer'),
+        ("prompt,expected,judge\nq,1,1\n", (), '"expected" may be an expected answer to "prompt"'),
     ],
 )
 def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], said: str) -> None:
@@ -490,8 +490,8 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     table = written("case,human,confidence,p_violation\na,1,0.9,0.9\nb,0,0.8,0.2\n")
     code, printed = run(table, "--verdict=confidence", "--threshold=0.5")
     assert code == 4
-    assert "confidence may be how sure the judge is of a verdict, violated or not" in printed
-    assert "if confidence is one, add --one confidence=violated" in printed
+    assert '"confidence" may be how sure the judge is, whatever its verdict' in printed
+    assert 'if they are in "confidence", add --one confidence=violated' in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
     assert "the numbers in confidence are probabilities of a violation" in run(table, *asked)[1]
     passed = " ".join(run(table, *asked[:2], "--one=confidence=passed")[1].split())
@@ -506,7 +506,7 @@ def test_ids_that_differ_are_the_cause_that_is_told(run: Run, ids: list[str], op
     new = written("id,label,verdict\n1,pass,pass\n2,pass,pass\n", "new.csv")
     other = written("id,label,verdict\n" + "".join(f'"{id_}",pass,pass\n' for id_ in ids), "o.csv")
     code, printed = run(new, f"{option}={other}")
-    said = f"this file has the cases {', '.join(ids)}, and new.csv has 1, 2"
+    said = f'o.csv has the cases "{ids[0]}", "{ids[1]}", but new.csv has "1", "2"'
     assert (code, said in printed) == (4, True), printed
 
 
@@ -593,7 +593,7 @@ def test_a_baseline_is_read_by_the_same_tolerance(run: Run) -> None:
     table = written("case,label,old,verdict\n" + "".join(rows))
     options = (table, "--scale=0-100", "--label=label")
     forth, back = ("--baseline=old", "--verdict=verdict"), ("--baseline=verdict", "--verdict=old")
-    assert "0 of 20 given a wrong level" in run(*options, *forth)[1]
+    assert "0 of 20 cases given a wrong level" in run(*options, *forth)[1]
     assert "read 9 cases" in run(*options, *forth, "--within=1")[1]
     assert "fixes" not in run(*options, *back)[1]
     fixed = run(*options, *back, "--within=1", "-v")[1]
@@ -605,43 +605,43 @@ ESCAPES = "\x1b[31mred\x1b]0title\x07\x1b[2J\x9b31m\u202e"
 CROSSED = "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n"
 # What is in the file, the options, and what the message says.
 NAMES = "id,annotator,label,verdict\nb,,fail,fail\n"
-WITHOUT_A_NAME = 'the case "a" has a label without a name and another one by ann'
+WITHOUT_A_NAME = 'the case "a" has a label without an annotator, and a label by ann'
 TWO_PEOPLE = "id,human,judge,other\na,1,1,0\nb,0,0,1\n"
 BROKEN: list[tuple[str | bytes, str, str]] = [
     ("", "", ":1: is empty"),
     (HEAD, "", ": has no row"),
-    ("case,lable,verdict\na,x,1\n", "", ":1: no column of labels; its"),
-    ("case,label\na,1\n", "", ":1: no column of verdicts; its columns are"),
+    ("case,lable,verdict\na,x,1\n", "", ":1: no column of labels was"),
+    ("case,label\na,1\n", "", ":1: no column of verdicts was rec"),
     ("label,verdict,score\n1,1,1\n", "", "--verdict verdict or --verdict score"),
     (CROSSED, "", "--cluster run or --cluster task"),
     (HEAD + "a,1,9\nb,5,2\n", "--scale=1-5", ":2: verdict: got"),
-    (HEAD + "a,1,NaN\n", "", "--map NaN= counts this word as missing"),
+    (HEAD + "a,1,NaN\n", "", 'to count "NaN" as missing, pass --map NaN='),
     (HEAD.encode() + b"\xe9,1,1\n", "", ":2: is not UTF-8"),
     ("case,label,verdict,label\na,1,1,0\n", "", ":1: duplicate column"),
-    ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has a column twice"),
-    ('{"label": 1}\n{"label": 1, " label": 0, "verdict": 1}', "", ":2: has a column twice"),
+    ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has two columns"),
+    ('{"label": 1}\n{"label": 1, " label": 0, "verdict": 1}', "", ":2: has two columns"),
     ('{"label": 1, "verdict": 1, "x": %s}' % ("[" * 500 + "]" * 500), "", "nested"),
     (HEAD + "a,pass,pass" + 999 * "\x1b[0m" + " not\n", "", ":2: verdict: got"),
-    (HEAD + "a,1,1\na,1,0\n", "", ':3: case: the case "a" is in line 2 too\n'),
+    (HEAD + "a,1,1\na,1,0\n", "", ':3: case: the case "a" is also in line 2\n'),
     (HEAD + "a,1,1\n" * 21, "", "table.csv: and 10 more problems"),
     (HEAD + "a,1,1,1\n", "", ":2: has 4 cells"),
     ('{"label": 1, "verdict": [1]}', "", ':1: verdict: got "[1]"'),
     ('{"label": 1, "verdict": 1}\n{"label": 1,\n', "", ":2: is not valid JSON"),
     (HEAD + "a,,1\nb,1,\n", "", "no row has both a label and a"),
-    ("label\nfail\n", "--verdict=label", "no column of labels; its columns"),
+    ("label\nfail\n", "--verdict=label", "no column of labels was recognized"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "compared with itself"),
-    ("human_says,verdict\n1,0\n", "", "its columns are human_says"),
+    ("human_says,verdict\n1,0\n", "", 'among "human_says"'),
     ("label,judge_a,judge b\n1,0,1\n", "", "use --verdict COL"),
     ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "use --label ann --label bo --verdict 'gpt j"),
-    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", "no cell is notok; if you"),
-    (HEAD + "a,1,1\n", "--verdict=verdikt", "; its columns are case"),
+    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", 'no cell is "notok", as in'),
+    (HEAD + "a,1,1\n", "--verdict=verdikt", ', only "case", "'),
     (HEAD + "a,1,1\n", "--baseline=verdit", "nor a file\n    verdict is the nearest"),
     (HEAD + "a,1,1\n", "--baseline=tabel.csv", "nor a file\n    tables.csv is the nearest"),
     (NAMES + "a,x,1,1\n", "--judge=annotator --baseline=y/x", "nor a file\n"),
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
     (HEAD + 'a,1,"1,5"\n', "--threshold=0.5", "a number from 0 to 1, such as 0.71 or 0,71"),
-    (HEAD + 'a,1,"0,5"\n', "", "with --threshold 0.5, numbers from 0 to 1"),
+    (HEAD + 'a,1,"0,5"\n', "", "pass --threshold 0.5: then 0.5 or more"),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
     (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=violated"),
     (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave out --threshold"),
@@ -655,12 +655,12 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (f"{NAMES}a,ann,pass,fail\na,,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     (f"{NAMES}a,ann,1,0\na,,1,0\na,bo,1,0\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     # What options say twice, or against each other.
-    (TWO_PEOPLE, "--label=human --label=human", "cannot be label and label at once"),
+    (TWO_PEOPLE, "--label=human --label=human", '--label and --label both name "human"'),
     (TWO_PEOPLE, "--label=human --label=other --annotator=judge", "leave out --annotator"),
     (TWO_PEOPLE, "--case=id --case=other", "argument --case: given twice"),
     (TWO_PEOPLE, "--map=Fine=0 --map=fine=1", "two meanings"),
     (TWO_PEOPLE, "--one=passed", 'gives "a 1" two meanings'),
-    (TWO_PEOPLE, "--case=id --rubric=id", "cannot be case and rubric at once"),
+    (TWO_PEOPLE, "--case=id --rubric=id", '--case and --rubric both name "id"'),
     (TWO_PEOPLE, "--baseline=./table.csv", "is compared with itself"),
     (TWO_PEOPLE, "--one=humann=passed", 'has no column "humann"'),
     (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: cannot be used with --scale\n"),
@@ -671,7 +671,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
 def test_of_a_file_without_a_good_line_a_thousand_are_read(tmp_path: Path, line: str) -> None:
     path = tmp_path / "t"
     first = "a,b" if "," in line else '{"a": 1}'
-    for count, last in ((30_000, "what follows was not read"), (30, "and 20 more problems")):
+    for count, last in ((30_000, "the rest was not read"), (30, "and 20 more problems")):
         path.write_text(f"{first}\n" + f"{line}\n" * count)
         with pytest.raises(InputError) as refused:
             read_table(path, ())
@@ -718,7 +718,7 @@ def test_keys_are_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch, name: str
     assert "[REDACTED]" in text
     # Nor where it stands in the place of a column's name.
     code, refused = run(written(f"{key},b\n1,2\n"))
-    assert (code, "none of verdicts" in refused) == (4, True)
+    assert (code, "labels or verdicts" in refused) == (4, True)
     for shown in (text, refused, *(Path(path).read_text("utf-8") for path in reports)):
         assert key not in shown
 
@@ -736,26 +736,26 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
     Path("runs.eval").write_bytes(b"PK\x03\x04 no table")
     code, text = run("runs.eval")
     assert code == 4
-    assert "runs.eval: is a log; must be CSV or JSON lines" in text
-    assert "inspect_ai.analysis.samples_df makes a table of it" in " ".join(text.split())
+    assert "runs.eval: is a log of Inspect; must be CSV or JSON lines" in text
+    assert "make a table from the log: inspect_ai.analysis.samples_df" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
     ("table", "labels", "expected"),
     [
         ("id,verdict\na,0\n", "id,target\na,0\na,1\n", "labels.csv:3: target: the case"),
-        ("id,verdict\na,0\n", "id,target\nb,0\n", "has no label of a case"),
+        ("id,verdict\na,0\n", "id,target\nb,0\n", "has no labelled case"),
         ("id,verdict\n1,0\n", "id,target\n1.0,0\n", 'written "1" as "1.0": keep ids as text'),
         (
             "id,gut,verdict\na,0,0\n",
             "id,target\na,0\n --label=gut",
-            "--label names a column of the file of --labels",
+            "--label must name a column of labels.csv",
         ),
-        ("id,who,verdict\na,x,0\n", "id,target\na,0\n --annotator=who", "--labels: leave out"),
+        ("id,who,verdict\na,x,0\n", "id,target\na,0\n --annotator=who", "--annotator must name"),
         ("id,verdict\na,0\n", "id,target\na,0\n --label=targ", "target is the nearest"),
-        ("name,verdict\na,0\nb,0\n", "id,target\na,0\n", "with the ids: --case name"),
+        ("name,verdict\na,0\nb,0\n", "id,target\na,0\n", "column of ids: --case name"),
         ("name,x\na,0\nb,0\n", "id,target\na,0\n", "use --verdict COL --case name"),
-        ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "with its rubric"),
+        ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "rubric and epoch of"),
         ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),
     ],
 )

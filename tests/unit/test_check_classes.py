@@ -90,18 +90,18 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
     [
         # A misspelled word is no class, unless both sides have it, or it is named.
         ([("violated", "violatd"), ("satisfied", "satisfied")], {}, '"violatd"; must be'),
-        ([("pass", "pass"), ("fail", "partly")], {}, "name them all: --classes A,B,..."),
+        ([("pass", "pass"), ("fail", "partly")], {}, "name all classes: --classes A,B,..."),
         # Numbers without an order are asked for.
-        ([("0", "1"), ("1", "2"), ("2", "2")], {}, "no order, name them all: --classes"),
+        ([("0", "1"), ("1", "2"), ("2", "2")], {}, "if they are classes, name all classes"),
         # What only one side has may be one thing in two words.
-        ([("a", "x"), ("b", "y")], {}, "name them all: --classes A,B,..."),
-        ([(f"text {n}", f"text {n}") for n in range(21)], {}, "most of them in label, such as"),
-        ([(f"text {n}", "pass") for n in range(3_000)], {}, "name the columns of answers: --label"),
+        ([("a", "x"), ("b", "y")], {}, "name all classes: --classes A,B,..."),
+        ([(f"text {n}", f"text {n}") for n in range(21)], {}, 'most of them in the column "label"'),
+        ([(f"text {n}", "pass") for n in range(3_000)], {}, "if other columns have the answers"),
         (SIDES, {"classes": ["first", "second"]}, 'got "tie"; must be first or second'),
-        (SIDES, {"classes": ["first", "second"]}, "say which class this word is: --map tie=CLASS"),
+        (SIDES, {"classes": ["first", "second"]}, 'say which class "tie" is: --map tie=CLASS'),
         (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
-        (SIDES, {"classes": ["a|b", "c"]}, "and no |"),
-        (SIDES, {"classes": ["None", "c"]}, 'got "None", which means that there is no answer'),
+        (SIDES, {"classes": ["a|b", "c"]}, "but no |"),
+        (SIDES, {"classes": ["None", "c"]}, 'got "None", which counts as a missing answer'),
         # Who says what is violated has two answers, and no class of a stray word.
         ([("yes", "yes"), ("maybe", "maybe")], {"one": "violated"}, 'label: got "maybe"; must be'),
         ([("x", "x"), ("y", "y"), ("z", "z")], {"map": {"x": 1, "y": 0}}, 'label: got "z"; must'),

@@ -79,7 +79,7 @@ def test_exchanged_texts(capsys: pytest.CaptureFixture[str], digests: bool, mean
     printed = " ".join(capsys.readouterr().out.split())
     assert code == 1, printed
     if digests:
-        assert "8 labels for a text that has changed since: not used (c0, c1, c2, c3," in printed
+        assert "Not used: 8 labels, because the text has changed since it was" in printed
         assert "32 of 40 cases compared" in printed
 
 

@@ -76,7 +76,7 @@ def test_a_wrong_folder_is_no_wrong_name(tmp_path: Path, monkeypatch: pytest.Mon
     for folder, file, hint in (
         (".", "log/a.csv", "logs is the nearest folder"),
         (".", "logs/b.csv", "a.csv is the nearest file; copy it"),
-        ("logs/below", "logs/a.csv", f"run it in {tmp_path}"),
+        ("logs/below", "logs/a.csv", f"the file is in {tmp_path}: run"),
     ):
         monkeypatch.chdir(tmp_path / folder)
         with pytest.raises(InputError) as refused:

@@ -411,11 +411,11 @@ def _archive(*names: str) -> bytes:
         ("runs.zip", _archive("runs.jsonl"), "is a zip archive"),
         ("runs.tar", b"runs.jsonl".ljust(257, b"\0") + b"ustar", "is an archive (tar)"),
         ("runs.jsonl", gzip.compress(b"{}", mtime=0), "is compressed (gzip)"),
-        ("runs.jsonl", b"\x28\xb5\x2f\xfd\x04", "is compressed (bzip2, xz, zstd)"),
+        ("runs.jsonl", b"\x28\xb5\x2f\xfd\x04", "is compressed (bzip2, xz or zstd)"),
         ("t.parquet", b"PAR1\x15\x04\x15", "pandas.read_parquet(sys.argv[1])"),
         ("runs.json", b"\xef\xbb\xbf\n<!DOCTYPE html>\n<html>", "is an HTML page"),
         ("runs.jsonl", b"<html><body>Sign in, please</body>", "is an HTML page"),
-        ("runs.eval", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        ("runs.eval", b"version https://git-lfs.github.com/spec/v1\n", "run: git lfs pull"),
     ],
 )
 def test_no_text_is_called_what_it_is(tmp_path: Path, name: str, content: bytes, said: str) -> None:

@@ -163,16 +163,16 @@ def test_a_scale_has_its_scores() -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "said"),
     [
-        ("id,said\na,b\n", POLITE, "--text: no column is known; its columns are id, said"),
-        ("nr,text\na,b\n", POLITE, "--case: no column is known; its columns are nr, text"),
+        ("id,said\na,b\n", POLITE, '--text: no column of texts was recognized among "id", "said"'),
+        ("nr,text\na,b\n", POLITE, '--case: no column of cases was recognized among "nr", "text"'),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
         (BARE, (), "has no rubric, so there is nothing to ask about the texts"),
         (NAMED, ("--rubric", "kind: It is."), "its rubrics: polite, short"),
         ("id,text\na,\n", POLITE, "has no text for that rubric"),
         ("", POLITE, "is empty; must be CSV or JSON lines"),
-        (as_text(langfuse(SAID)), (), "--text: no column is known; its columns are case_id"),
+        (as_text(langfuse(SAID)), (), '--text: no column of texts was recognized among "case_id"'),
         (RUN[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
-        (as_text([{"id": "a", "messages": 3}]), POLITE, "its columns are id, messages"),
+        (as_text([{"id": "a", "messages": 3}]), POLITE, 'among "id", "messages"'),
         (BARE, (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
@@ -474,7 +474,7 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
     # A table that says what was asked chooses.
     rows = ["id,rubric_id,rubric_text,verdict", *(f"c{n},polite,Is it kind?,1" for n in range(2))]
     checked = check_table(write("t.csv", "\n".join(rows)), labels="labels.csv", one="violated")
-    said = "2 labels for another wording of the rubric: not used (c0, c1)."
+    said = "Not used: 2 labels, because the rubric had another wording (cases: c0, c1)."
     assert [*checked.table.notices] == [said]
 
 
@@ -552,7 +552,7 @@ def test_a_label_is_of_the_text_that_was_labelled() -> None:
     checked = check_table("r.json", labels="labels.csv")
     labels = {result.run_id: result.label for result in checked.results}
     assert labels == {"test 1": None, "test 2": 1, "test 3": 1}
-    assert "1 label for a text that has changed since: not used (test 1)." in checked.table.notices
+    assert "Not used: 1 label, because the text has changed " in str(checked.table.notices)
     [case] = label_here("r.json", labels={"test 1": 0}, again=False)
     assert case.spec.run_id == "test 1"
     of_both = [row["label"] for row in kept() if row["case_id"] == "test 1"]

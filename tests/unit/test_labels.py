@@ -117,7 +117,7 @@ def test_a_map_says_what_values_mean(path: Path) -> None:
     joined = join(path, content, **reading)
     assert values(joined) == {"a1": 1, "b1": 0}
     assert joined.notices == ["labels.csv: lines that repeat another line: 1."]
-    said = 'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?'
+    said = 'labels.csv:2: label: got "harmfull"; must be a key of map: "harmful", "fine", "?"'
     assert problem(path, "run_id,label\na,harmfull\n", **reading) == said
 
 

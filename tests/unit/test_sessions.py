@@ -321,7 +321,7 @@ FIRST, ANSWER = line("u1", None, "Hi."), line("a1", "u1", "Hello.")
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ([FIRST, {**ANSWER, "message": {}}], "message: has an unknown form (KeyError: 'role')"),
+        ([FIRST, {**ANSWER, "message": {}}], "message: a field is missing or has a wrong type"),
         ([FIRST, {**ANSWER, "type": "asistant"}], 'type: got "asistant"; must be one of user, ass'),
         ([SESSION, compacted(7)], "has 7 as its content; must be text"),
     ],
@@ -420,7 +420,7 @@ def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path
 
 
 ROBOT, MISSPELT = {"source": "robot", "message": ""}, {**HELLO[1], "mesage": "a"}
-UNKNOWN = "has an unknown form"
+UNKNOWN = "a field is missing or has a wrong type"
 # What is changed in a trajectory, and what is said of it.
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": "ATIF-v2.0"}, "must be ATIF-v1.0 to ATIF-v1.8"),
@@ -505,7 +505,7 @@ def test_a_trial_that_has_no_result_yet_or_steps_that_are_named_gives_runs(tmp_p
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [
-        ("result.json", '{"verifier_result": {"rewards": [1]}}', "has an unknown form"),
+        ("result.json", '{"verifier_result": {"rewards": [1]}}', "a field is missing or has"),
         ("agent/trajectory.json", "", "agent/trajectory.json: is empty"),
     ],
 )

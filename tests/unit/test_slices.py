@@ -139,15 +139,15 @@ def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> N
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        ("label", 'the column "label" cannot be label and by at once'),
-        ("old", 'got "old", which is a label or a verdict'),
-        ("human_ok", 'got "human_ok", which is'),
-        ("gpt_judge", 'got "gpt_judge", which is'),
-        ("reasoning", 'got "reasoning", which is'),
-        ("final", 'the column "final" cannot be settled and by at once'),
-        ("categry", r'has no column "categry"; its columns are(.|\n)*category is the nearest'),
-        ("id", 'the column "id" cannot be case and by at once'),
-        ("several", "rows of one case have different values of several"),
+        ("label", '--label and --by both name "label"'),
+        ("old", 'got "old", which has labels or verdicts'),
+        ("human_ok", 'got "human_ok", which has'),
+        ("gpt_judge", 'got "gpt_judge", which has'),
+        ("reasoning", 'got "reasoning", which has'),
+        ("final", '--settled and --by both name "final"'),
+        ("categry", r'has no column "categry", only(.|\n)*category is the nearest'),
+        ("id", '--case and --by both name "id"'),
+        ("several", 'rows of one case have different values in "several"'),
     ],
 )
 def test_what_is_no_property_of_a_case_is_refused(by: str, message: str) -> None:
@@ -175,7 +175,7 @@ def test_a_suite_reads_the_fields_of_its_runs(tmp_path: Path) -> None:
         (("kind", "b"), ("/category/x", "1")),
         (("kind", "c"), ("/category/x", "")),
     ]
-    no_property = "which is a label or a verdict"
+    no_property = "which has labels or verdicts"
     refused = {"knd": "kind is the nearest", "category": "several values"}
     for key, message in (refused | {"ok": no_property, "human_kind": no_property}).items():
         labels = [{"metadata": "ok", "map": {"1": 1}}]

@@ -664,7 +664,7 @@ def test_errors_on_a_scale_are_weighted() -> None:
         (("c0,1,2", "c1,0,inf"), 'got "inf"'),
         (("c0,1,2", "c1,0,x"), 'got "x"'),
         (("c0,1,2", "c1,0,"), 'labels.csv:3: weight: got ""'),
-        (("c0,1,2", "c0,1,3"), "the same case has 2 above"),
+        (("c0,1,2", "c0,1,3"), 'a line above the same case has "2"'),
         (("c0,1,30", "c1,0,20"), "2 labels stand for 50 cases, but t.csv has 40"),
     ],
 )
@@ -682,7 +682,7 @@ def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) ->
         ("--sample=3 --by=verdict", "3 cases cannot be drawn evenly from 2 different words"),
         ("--by=verdict", "needs a table and --sample"),
         ("--sample=9 --by=verdict --disagreements=l.csv", "needs a table and --sample"),
-        ("--sample=9 --by=mood", "no column mood; its columns are id, answer, verdict"),
+        ("--sample=9 --by=mood", 'no column "mood" among "id", "answer", "verdict"'),
     ],
 )
 def test_what_cannot_be_drawn_evenly_is_said(
