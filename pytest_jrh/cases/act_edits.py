@@ -328,7 +328,7 @@ class _Making:
             if follows:
                 return False
             raise NoVerdictCase(
-                "unusable_edit", f"the editor did not change the call of turn {act.turn}"
+                "unusable_edit", f"the editor did not change the call in turn {act.turn}"
             )
         self.work.splice(
             step,
@@ -350,7 +350,7 @@ class _Making:
         tool = self.tools.get(name)
         if tool is None or not tool.examples:
             raise _broken(
-                f"[{position}] the inserted call is of {name!r:.80}, a tool that no run calls"
+                f"[{position}] the inserted call is of the tool {name!r:.80}, which no run calls"
             )
         # Their fields are those of a real call, its result, and a turn of the run that has calls.
         call, result = tool.examples[0]
@@ -419,7 +419,7 @@ class _Making:
         """The message of a result as the editor wrote it, in the form that this tool's have."""
         text, subject = draft.result, f"[{position}] the new result of {tool.name}"
         if not draft.result_is_error:
-            if mistake := tool.results.mistake(result_value(text), "its result"):
+            if mistake := tool.results.mistake(result_value(text), "result"):
                 raise _broken(f"{subject}: {mistake}")
             without_error = {key: value for key, value in current.items() if key != "error"}
             return replace_text(without_error, text)[0]
@@ -427,7 +427,7 @@ class _Making:
         # `content` too.
         errors = [known.error for known in (tool, *self.tools.values()) if known.error is not None]
         if not errors:
-            raise _broken(f"{subject} is an error, and no result in the log is marked as one")
+            raise _broken(f"{subject} is an error, but no result in the log is marked as an error")
         error = {**errors[0]["error"]}
         in_content = message_text(errors[0]).strip() or not error.get("message")
         if error.get("message"):
@@ -513,7 +513,7 @@ class _Making:
                 follows=follows,
             )
             if not (spoken["content"] or message.get("tool_calls")):
-                raise _broken(f"[{position}] is a turn without words or calls")
+                raise _broken(f"[{position}] would be a turn without words and calls")
         elif self.edits_left and any(self._said(position, {**message, "tool_calls": None})):
             self.edits_left -= 1
             await edit_words(self.work, say, follows)
@@ -535,7 +535,7 @@ def _arguments(draft: CallResponse, tool: Tool, turn: int) -> Json:
     arguments = structured(draft.arguments, parse_constant=no_constant)
     if not isinstance(arguments, dict):
         raise _broken(f"[{turn}] the new arguments of {tool.name} are not a JSON object")
-    if mistake := tool.arguments.mistake(arguments, "its arguments"):
+    if mistake := tool.arguments.mistake(arguments, "arguments"):
         raise _broken(f"[{turn}] the new call of {tool.name}: {mistake}")
     return storable(arguments)[0]
 

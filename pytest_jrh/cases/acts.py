@@ -168,7 +168,7 @@ class Shape:
             return f"{brief(missing[0])} is missing from {name}"
         for key, item in value.items():
             if key not in self.keys:
-                return f"{name} has no argument {brief(key)}"
+                return f"{name} has the key {brief(key)}, which is never in the log"
             if mistake := self.keys[key].mistake(item, f"{name}.{brief(key)[1:-1]}"):
                 return mistake
         return None

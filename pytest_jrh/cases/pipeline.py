@@ -506,7 +506,7 @@ async def edit_words(
         return
     if new_content in ("", original):
         name = name or f"turn {position}"
-        returned = f"{name} as it was" if new_content else f"an empty text for {name}"
+        returned = f"{name} unchanged" if new_content else f"an empty text for {name}"
         raise NoVerdictCase("unusable_edit", f"the editor returned {returned}")
     edited, dropped = replace_text(message, text)
     work.splice(

@@ -426,21 +426,21 @@ def about_media(messages: Messages, settings: JudgeSettings) -> str:
         return ""
     if not settings.sends_images:
         return (
-            "the judge gets only text: for images and other media, placeholders such as [image: "
-            "image/png]. `images: send` in the judge's section sends images."
+            "the judge gets only text, and placeholders such as [image: image/png] for media. To "
+            "send images, set `images: send` in the judge's section."
         )
     _, images = with_numbers(messages, settings)
     if count == len(images):
         return ""
     return (
-        "the judge gets PNG, JPEG, GIF and WebP images whose data are in the text; for other "
-        "media, such as images with a URL, it gets placeholders."
+        "the judge gets PNG, JPEG, GIF and WebP images whose data are in the text, and "
+        "placeholders for other media, such as images with a URL."
     )
 
 
 _NO_IMAGES = (
-    "The call had images, which not every model accepts: `images: describe` in the judge's section "
-    "names the images instead of sending them."
+    "The call had images, which not every model accepts. To name the images instead of sending "
+    "them, set `images: describe` in the judge's section."
 )
 
 
@@ -640,7 +640,7 @@ class TogetherPrompt(PromptJudge):
         entry = getattr(answer, f"rubric_{number}")
         if isinstance(entry, Response):
             return PromptJudge.verdict(self, entry, rubric)
-        problem = "it is missing."
+        problem = "the verdict is missing."
         if entry is not None:
             problem = explain(entry, rubric.id, cut_off=False)
         # Others do not end alike.

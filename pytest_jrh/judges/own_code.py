@@ -210,8 +210,8 @@ class Scoring:
             offered = offered if str in map(type, case.scores) else f"the integer {offered}"
             raise self.invalid(
                 f"gave {value_text(value)}; must be {offered}, or a value that `score_map` maps to "
-                "a score; a probability needs `threshold`, and a mapping of rubrics to verdicts "
-                "needs `together: true`"
+                "a score (a probability needs `threshold`, and a mapping of rubrics to verdicts "
+                "needs `together: true`)"
             )
         if score not in case.scores:
             raise self.invalid(f"gave the score {value_text(score)}; it must be {offered}")
@@ -420,15 +420,15 @@ def advice_on_keys(error: BaseException) -> str:
 def _to_set(names: list[str]) -> str:
     """What to write for variables that a replay needs, whatever they hold."""
     lines = "".join(f"\n    {name}: replay" for name in names)
-    return f"{_ANY_VALUE}; in the workflow's `env`:{lines}"
+    return f"{_ANY_VALUE}. In the workflow's `env`, write:{lines}"
 
 
 ADVICE_ON_CREDENTIALS = (
     "Cloud credentials are missing. "
     f"{_to_set(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])}\n"
-    "For Google, GOOGLE_APPLICATION_CREDENTIALS must name a file with the kind of credentials that "
-    "was recorded; for Azure, AZURE_TENANT_ID and AZURE_CLIENT_ID must be as they were recorded. "
-    "Or set `version` on the judge, to use its recorded verdicts"
+    "For Google, GOOGLE_APPLICATION_CREDENTIALS must name a file with the same kind of credentials "
+    "as in the recording; for Azure, AZURE_TENANT_ID and AZURE_CLIENT_ID must be the same, too. "
+    "Or set `version` in the judge's section, to use its recorded verdicts"
 )
 """What to set in place of what a metadata service would be asked for."""
 

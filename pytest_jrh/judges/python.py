@@ -70,8 +70,8 @@ _PLAIN = (bool, int, float, str, type(None))
 _KEY = "python"
 _IN_CONFIG = f"judge.{_KEY}"
 _IMPORT_PATH = (
-    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's "
-    "folder; file.py:function needs neither"
+    "make its folder importable (pytest's ini option `pythonpath = .` adds the project's folder), "
+    "or name the judge as file.py:function"
 )
 _TAKES = "a function, as pkg.mod:function or file.py:function"
 
@@ -120,8 +120,8 @@ class PythonJudge(OwnCodeJudge):
                 stage = replace(stage, model=model)
             if not stage.model:
                 raise ValueError(
-                    "complete: no model; set `model` in the judge's section of the config, or give "
-                    "complete(..., model=...)"
+                    "complete has no model: set `model` in the judge's section of the config, or "
+                    "call complete(..., model=...)"
                 )
             if isinstance(messages, str):
                 messages = [{"role": "user", "content": messages}]
@@ -176,13 +176,13 @@ class TogetherPython(PythonJudge):
         ids = [rubric.id for rubric in self.settings.rubrics]
         if not isinstance(value, Mapping):
             raise scoring.invalid(
-                f"gave {value_text(value)}; with `together` it has to return a mapping of rubric "
-                "ids to verdicts, such as {rubric.id: 0 for rubric in case.rubrics}"
+                f"gave {value_text(value)}; with `together`, a judge must return a mapping of "
+                "rubric ids to verdicts, such as {rubric.id: 0 for rubric in case.rubrics}"
             )
         verdicts = {}
         for rubric_id, verdict in value.items():
             if rubric_id not in ids:
-                hint = nearest_hint(str(rubric_id), ids, "id") or f"must be one of {listed(ids)}"
+                hint = nearest_hint(str(rubric_id), ids, "id") or f"the rubrics are: {listed(ids)}"
                 raise scoring.invalid(
                     f"gave a verdict on {shown(rubric_id)}, which is not a rubric; {hint}"
                 )
@@ -252,7 +252,7 @@ def imported(path: str, *, key: str) -> Function:
     if member is None:
         functions = [member_name for member_name, value in vars(module).items() if callable(value)]
         hint = nearest_hint(name, functions)
-        raise InputError(f"{shown_name}: the module has no {name!r}", key=key, hint=hint)
+        raise InputError(f"{shown_name}: the module has no function {name!r}", key=key, hint=hint)
     if not callable(member):
         message = f"{shown_name} cannot be a judge: {type(member).__name__} is not callable"
         raise InputError(message, key=key)
@@ -295,7 +295,7 @@ PYTHON = JudgeKind(
 
 _LONGEST = 300
 _SCORER = "inspect_scorer"
-_NAMES = "a scorer is named as file.py@name, or package/name of an installed package"
+_NAMES = "name a scorer as file.py@name, or as package/name if its package is installed"
 # Inspect's own words for right and wrong.
 _BINARY_MAP: dict[str, Said] = {"C": 0, "I": 1, NO_SUCH: NO_SUCH}
 # How Inspect's graders begin the explanation of an answer without a grade.
@@ -377,7 +377,7 @@ def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
     from inspect_ai.scorer import Score
 
     if not isinstance(score, Score):
-        raise scoring.invalid(f"gave {type(score).__name__}, which is not a Score")
+        raise scoring.invalid(f"gave a value of type {type(score).__name__}, not a Score")
     value: object = score.value
     reasoning = score.explanation or ""
     if reasoning.startswith(_NO_GRADE):
@@ -386,7 +386,7 @@ def answer_of(score: object, scoring: Scoring) -> CodeAnswer:
         value = None
     if isinstance(value, Mapping):
         raise scoring.invalid(
-            f"gave several values ({', '.join(map(str, value))}), but a judge must give one"
+            f"gave several values ({', '.join(map(str, value))}), but a judge must give one value"
         )
     if value is None or (isinstance(value, float) and math.isnan(value)):
         explanation = shortened(" ".join(reasoning.split()), _LONGEST)
@@ -475,7 +475,7 @@ INSPECT_SCORER = JudgeKind(
     one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
     notes=(
         "args: {partial_credit: false}          # the scorer's arguments",
-        "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; `model` for the others",
+        "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; other roles use `model`",
         'score_map: {"true": 0, "false": 1}     # if its values are not C and I',
     ),
 )

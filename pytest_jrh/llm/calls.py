@@ -386,11 +386,11 @@ def _what_helps(stage: StageModel, response_model: type[BaseModel], *, cut_off: 
         return f"Raise the stage's `max_tokens`{limit}: the answer was cut off."
     model = "give the stage a model that supports structured output"
     if stage.prompt_path is None:
-        return f"The prompt is the built-in one: {model}."
+        return f"The prompt is the built-in one, so {model}."
     if issubclass(response_model, TextResponse):
         return (
-            "The pattern `verdict` of the judge does not match the answer: change the prompt so "
-            "that it does, or change the pattern."
+            "The judge's pattern `verdict` does not match the answer: change the prompt or the "
+            "pattern, so that they match."
         )
     keys = ", ".join(f"`{name}`" for name in response_model.model_fields)
     return (

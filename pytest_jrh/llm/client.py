@@ -50,7 +50,7 @@ _SURELY_A_TOKEN = 8
 _NEVER_PAID_STATUS = (400, 401, 403, 404, 429)
 _BUDGET_POLL = 0.1
 _NO_COUNTS = (
-    "{} reported no plausible token counts: its calls count as unpriced, and --jrh-max-cost counts "
+    "{} reported no plausible token counts, so its calls have no price, and --jrh-max-cost counts "
     "the most that each call may cost."
 )
 
@@ -275,9 +275,9 @@ _FALLBACK: Mapping[SchemaSent, SchemaSent] = {
     "json_object+words": "words",
 }
 _NOTICES: Mapping[SchemaSent, str] = {
-    "json_object+words": "does not accept response_format json_schema: json_object is sent, with "
-    "the schema in the prompt.",
-    "words": "does not accept response_format: the schema is sent only in the prompt.",
+    "json_object+words": "does not accept response_format json_schema, so json_object is sent, "
+    "with the schema in the prompt.",
+    "words": "does not accept response_format, so the schema is sent only in the prompt.",
 }
 _BAD_REQUEST = (400, 422)
 # What is sent as the response format.
@@ -384,7 +384,7 @@ class Negotiation:
         sending = self.sending(request)
         self._answered.add(_as_sent(request, sending))
         for name in sorted(sending.left_out):
-            self.notices[model, name] = f"{model} does not accept {name}: it is not sent."
+            self.notices[model, name] = f"{model} does not accept {name}, so {name} is not sent."
         if sending.schema_sent in _NOTICES:
             self.notices[model, "response_format"] = f"{model} {_NOTICES[sending.schema_sent]}"
 

@@ -287,7 +287,7 @@ class Ledger:
                 if limit is not None and cost + most > limit:
                     return (
                         f"{dollars(cost)} of {dollars(limit)} are spent or reserved, and this call "
-                        f"may cost up to {dollars(most)}; a lower `max_tokens` of its stage makes "
+                        f"may cost up to {dollars(most)}; a lower `max_tokens` in its stage makes "
                         "calls cheaper"
                     )
                 spent.update(calls=calls + 1, cost=cost + most)
@@ -360,5 +360,5 @@ def unpriced_reason(limit: float, stages: Iterable[StageModel]) -> str | None:
         return None
     return (
         f"--jrh-max-cost={limit:g}: no known price for {', '.join(unpriced)}, so the limit cannot "
-        "be enforced; limit the calls with --jrh-max-calls"
+        "be enforced; limit the number of calls with --jrh-max-calls"
     )

@@ -278,10 +278,10 @@ _MODEL_ADVICE = (
 )
 _PROVIDER_ADVICE = (
     "Name the provider before the model, as in openai/gpt-4.1-mini; "
-    "https://docs.litellm.ai/docs/providers lists them."
+    "https://docs.litellm.ai/docs/providers lists the names."
 )
 _LENGTH_ADVICE = (
-    "Shorten what is sent (a preprocessor such as drop_tool_messages, a smaller "
+    "Shorten what is sent (by a preprocessor such as drop_tool_messages, or a smaller "
     "`max_tokens`), or give the stage a model with a longer context."
 )
 _AGAIN_ADVICE = "Run again: recorded calls are kept, and only the missing ones are made."
@@ -295,7 +295,7 @@ _CHANGE_ADVICE = (
 )
 _SERVER_ADVICE = (
     "Check the network and the base URL (the stage's `api_base`, or the provider's environment "
-    "variable such as OPENAI_BASE_URL): it must be the address of the API itself. Then run again: "
+    "variable such as OPENAI_BASE_URL), which must be that of the API itself. Then run again: "
     "only the missing calls are made."
 )
 _SETTING_ADVICE = (
@@ -385,7 +385,7 @@ def timed_out(request: CallRequest) -> Failure:
         retry=True,
         timed_out=True,
         advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "
-        "stage or, under `models`, for all; then run again: only the missing calls are made.",
+        "stage, or for all stages under `models`; then run again: only the missing calls are made.",
     )
 
 
@@ -420,7 +420,7 @@ def failure_of(
         return Failure(
             f"the package {package} is not installed, and litellm needs it for this model",
             ends=True,
-            advice=f"Nothing was sent. pip install '{package}', then run again.",
+            advice=f"Nothing was sent. First pip install '{package}', then run again.",
         )
     if not isinstance(error, OpenAIError):
         # Not one of its documented exceptions.

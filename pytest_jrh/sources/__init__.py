@@ -426,9 +426,9 @@ class Joined(Source):
             if summary.key in rows:
                 name = printable(summary.run_id)
                 raise InputError(
-                    f"has a second case that would be called {name}",
+                    f"two cases would be called {name}",
                     self._files[number],
-                    hint="rename the file, or the case",
+                    hint="rename the file, or one of the cases",
                 )
             rows[summary.key] = (origin, summary)
         return rows
@@ -453,9 +453,9 @@ class Joined(Source):
                 if run.run_id != run.cluster:
                     repeating.append(run.run_id)
             counted_runs[origin] = run
-        self._note(left_out, "left out: another case has all of the same messages")
+        self._note(left_out, "left out, because another case has all of the same messages")
         self._note(
-            repeating, "with messages of another case: each interval counts such cases as one"
+            repeating, "with messages of another case, so each interval counts these cases as one"
         )
         return counted_runs
 
@@ -509,8 +509,8 @@ class Joined(Source):
                     self._unclear[name] = full_names
         example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
         self._notices[
-            f"{counted(len(shared), 'id')} of cases in more than one file; in all but the first, "
-            f"the file's name is added to the id, such as {printable(example)}"
+            f"{counted(len(shared), 'case id')} found in more than one file; in each file but the "
+            f"first, the file's name is added to the id, as in {printable(example)}"
         ] = None
         return ids
 
@@ -527,9 +527,9 @@ def _not_of_runs(file: Path) -> Problem | None:
         problem = other_kind(head, str(file))
     if problem is None and suffix not in suffixes():
         name = shlex.quote(str(file))
-        hint = f"files of runs end in {', '.join(suffixes())}; for a table: "
-        hint += f"python -m pytest_jrh label {name}, python -m pytest_jrh check {name}"
-        return Problem("is not in a known format of runs", str(file), hint=hint)
+        hint = f"files of runs end in {', '.join(suffixes())}; for a table, run "
+        hint += f"python -m pytest_jrh label {name} or python -m pytest_jrh check {name}"
+        return Problem("is not a file of runs in a known format", str(file), hint=hint)
     return problem
 
 
@@ -587,7 +587,7 @@ def find_files(paths: Sequence[Path]) -> tuple[Sequence[Path], Sequence[str]]:
             )
         if len(inside) == len(left_out):
             raise InputError(
-                f"holds no transcripts; their names end in {', '.join(suffixes())}", path
+                f"holds no files of runs; such files end in {', '.join(suffixes())}", path
             )
     return [*files.values()], notices
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from pytest_jrh.core import Json, counted, listed, received
+from pytest_jrh.core import Json, counted, listed, received, shown
 from pytest_jrh.core.documents import DamagedError, KeyPath, inside
 from pytest_jrh.sources.chat import (
     TEXTS,
@@ -74,7 +74,7 @@ ITEM_TYPES = (
 # The parts of a result; a list of anything else is JSON.
 _PART_TYPES = "refusal input_image input_file input_audio computer_screenshot encrypted_content"
 _MOST_NAMED = 40
-LOG_ITEMS = "log the items themselves, or leave the conversation out"
+LOG_ITEMS = "log the items themselves, or remove this conversation from the file"
 
 
 def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
@@ -113,14 +113,14 @@ def turns_of(items: Iterable[Item]) -> list[Json]:
 def _turn_of(item: Any) -> Json | None:
     """The message that an item makes, or its part of one; None where nobody said or did it."""
     if not isinstance(item, dict):
-        raise DamagedError(received(item, "an object with a type"))
+        raise DamagedError(received(item, 'an object with a "type"'))
     kind = item.get("type", "message" if "role" in item else None)
     if kind not in ITEM_TYPES:
         raise DamagedError(
             received(kind, f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"), path=("type",)
         )
     if kind == "item_reference":
-        raise DamagedError("refers to an item that is not in the log", LOG_ITEMS)
+        raise DamagedError("refers to an item that is not in the file", LOG_ITEMS)
     if kind in _NOTHING:
         return None
     if kind == "message":
@@ -216,7 +216,7 @@ def _provider_call(item: Json) -> Json:
     return block
 
 
-_UNKNOWN = "lines of unknown types without a message left out: "
+_UNKNOWN = "left out lines without a message, whose types are not known: "
 _KEYS = {"sessionId", "session_id", "parentUuid", "leafUuid"}
 _MESSAGES = ("user", "assistant")
 # Such as "API Error: 529", in a message of the assistant's.
@@ -270,10 +270,10 @@ def claude_code(lines: Sequence[Json]) -> Conversation:
                 of_agent.append((line, message))
     notices = []
     if of_agent and of_subagents:
-        notices.append(f"{counted(len(of_subagents), 'line')} of subagents left out")
+        notices.append(f"left out {counted(len(of_subagents), 'line')} of subagents")
     if of_program:
         notices.append(
-            f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
+            f"left out {counted(of_program, 'line')} that Claude Code wrote in the agent's place, "
             "such as API errors"
         )
     if unknown:
@@ -313,9 +313,8 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
         return queued
     if kind not in _OTHERS:
         if isinstance(line.get("message"), dict):
-            raise DamagedError(
-                received(kind, f"one of {listed(_MESSAGES)} with a message"), path=("type",)
-            )
+            problem = f"is {shown(kind)}; must be user or assistant in a line with a message"
+            raise DamagedError(problem, path=("type",))
         unknown[str(kind or "no type")] = None
     return None
 
@@ -381,7 +380,7 @@ def codex(lines: Sequence[Json]) -> Conversation:
     notices = []
     if rolled_back:
         notices.append(
-            f"turns were rolled back {counted(rolled_back, 'time')}; the transcript has them, too"
+            f"turns were rolled back {counted(rolled_back, 'time')}; the transcript keeps them"
         )
     if unknown:
         notices.append(_UNKNOWN + listed(unknown))

@@ -128,22 +128,22 @@ class Answers(Source):
 
     def _about(self, equal: int) -> Iterator[str]:
         """What was taken for what, and what was left out."""
-        parts = [f"{_NAMES.get(part, part)} in {place}" for part, place in self._places.items()]
-        found = listed(parts, 8)
+        names = [{place: 0, _NAMES.get(part, part): 0} for part, place in self._places.items()]
+        found = f"columns read: {listed(map(' as '.join, names), 8)}"
         if "id" not in self._places and self._table.results is None:
             found += "; no column has ids, so the id of each row is a digest of its text"
             found += telling_column(self._table, self._places.values())
         yield found
         yield from self._table.notices
         if equal:
-            yield f"{counted(equal, 'row')} left out, because they repeat others"
+            yield f"{counted(equal, 'row')} left out, because an earlier row is the same"
         if empty := self._empty.values():
             lines = listed(empty, 8)
-            yield f"{counted(len(empty), 'row')} with an empty answer left out: {lines}"
+            yield f"left out {counted(len(empty), 'row')} with an empty answer: {lines}"
         if context := self._places.get("context"):
             cells = zip(self._table.lines, self._table.at(context), strict=True)
             if bare := [f"line {line}" for line, value in cells if not as_text(value)]:
-                yield f"{counted(len(bare), 'row')} with an empty context: {listed(bare, 8)}"
+                yield f"the context is empty in {counted(len(bare), 'row')}: {listed(bare, 8)}"
 
     @cached_property
     def _table(self) -> Table:
@@ -155,28 +155,28 @@ class Answers(Source):
         table = self._table
         places = {}
         problems = []
+        has = f"the columns are: {listed(map(shown, table.columns))}"
         for part, names in {**self.parts, "cluster": ""}.items():
             pointer = getattr(self._pointers, part)
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
                 if place != ROW_NUMBER and not table.at(place):
-                    message = f"no row has {shown(place)}; its columns are {listed(table.columns)}"
+                    message = f"no row has {shown(place)}; {has}"
                     problems.append(
-                        Problem(message, table.file, hint=f"correct suite.format: {part}")
+                        Problem(message, table.file, hint=f"correct `{part}` in suite.format")
                     )
                 continue
             columns = columns_named(table, names)
             if part in ("messages", *self.answers) and len(columns) != 1:
                 option = "response" if part == "answer" else _NAMES.get(part, part)
-                message = f"{' or '.join(columns)} may be the {option}"
+                message = f"the {option} may be in the column {' or '.join(map(shown, columns))}"
                 if not columns:
-                    message = f"has no column with the {option}; its columns are "
-                    message += listed(table.columns)
+                    message = f"has no column with the {option}; {has}"
                 place = pointer_to((columns or ["COLUMN"])[0])
-                hint = f"name the column: init --{option} COL, or suite.format: {{{part}: {place}}}"
-                if part in PAIR:
-                    hint = f"name the column: suite.format: {{{part}: {place}}}"
-                answer = "" if part in PAIR else f"--{option} COL"
+                hint, answer = f"set suite.format: {{{part}: {place}}}", ""
+                if part not in PAIR:
+                    answer = f"--{option} COL"
+                    hint = f"use init {answer}, or {hint}"
                 problems.append(Problem(message, table.file, hint=hint, answer=answer))
             elif columns:
                 places[part] = columns[0]
@@ -216,9 +216,9 @@ class Answers(Source):
             if key in rows and (is_named or rows[key] != row):
                 what = f"the same id {printable(id_)}" if is_named else "the same text"
                 message = f"has {what} as line {lines[key]}"
-                hint = "name a column with a different id in each row: init --case COL, or "
-                hint += "suite.format: {id: COLUMN}; or delete one of the rows; labels of several "
-                hint += "people must be in a file of labels (--labels) with a column annotator"
+                hint = "name a column with a different id in each row (init --case COL, or "
+                hint += "suite.format: {id: COLUMN}), or delete one of the rows. Labels of several "
+                hint += 'people must be in a file of labels (--labels) with a column "annotator"'
                 raise table.error(message, hint, line)
             equal += key in rows
             rows.setdefault(key, row)
@@ -295,12 +295,12 @@ def _image_data(folder: Path, name: str) -> str:
         if is_below and file.is_file() and file.stat().st_size <= _MOST_IMAGE_BYTES:
             data = file.read_bytes()
     if not is_below:
-        raise DamagedError(f"the image {shown(name)} is not below the table's folder")
+        raise DamagedError(f"the image {shown(name)} is outside the table's folder")
     for pattern, kind in _IMAGE_BYTES.items():
         if re.match(pattern, data):
             return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     kinds = listed(_IMAGE_BYTES.values())
-    raise DamagedError(f"{shown(name)} is missing, or is not an image of at most 20 MB ({kinds})")
+    raise DamagedError(f"{shown(name)} is missing, larger than 20 MB, or not an image ({kinds})")
 
 
 def _text(value: Any) -> str:
@@ -324,7 +324,7 @@ class OneTurnLog(EvalLog):
         if called or (answers and answers[-1] != len(run.messages) - 1):
             raise self._unreadable(
                 (run_id, epoch),
-                "its sample is not a single answer",
+                "the sample has tool calls, or does not end with an answer",
                 "To judge what an agent does, set `suite: {of: runs}`.",
             )
         return replace(run, messages=tuple(with_part_ids(run.messages))), raw
@@ -368,11 +368,11 @@ def orders_of(table: Table, column: str) -> Orders:
     values = [*dict.fromkeys(words)]
     if len(values) != len(PLACES):
         raise InputError(
-            f"{shown(column)} has {len(values):,} values; must have two, one for each order of the "
-            "answers",
+            f"{shown(column)} has {len(values):,} values; it must have two, one for each order of "
+            "the answers",
             table.file,
             key="--order",
-            hint=f"they are {listed(values, 5)}",
+            hint=f"the values are: {listed(values, 5)}",
         )
     first = next((value for value in values if value in _AS_SHOWN), values[0])
     return Orders([word != first for word in words], cases)
@@ -394,12 +394,12 @@ def placed(table: Table, columns: Columns, values: Values, orders: Orders | None
         values.seen[name] = dict.fromkeys(words, 1)
         numbers = _NUMBERS.intersection(words.values())
         if "0" in numbers:
-            message = f"{name}: the values are {listed(sorted(numbers))}, but nothing says which "
             raise InputError(
-                f"{message}answer each means",
+                f"the numbers in {shown(name)} ({listed(sorted(numbers))}) do not say which answer "
+                "they mean",
                 table.file,
                 key="--map",
-                hint="use --map 0=first --map 1=second, or the other way round",
+                hint="use --map 0=first --map 1=second, or --map 0=second --map 1=first",
             )
         answers = []
         for row, text in enumerate(texts[name]):

@@ -85,10 +85,10 @@ def _add(parts: Parts, part: Any) -> None:
     if isinstance(part, str):
         part = block_of("text", part)
     if not isinstance(part, dict):
-        raise DamagedError(f"has a part that is {shown(part)}; must be an object with a type")
+        raise DamagedError(f'has a part that is {shown(part)}; must be an object with a "type"')
     kind = part.get("type", "text" if "text" in part else None)
     if not isinstance(kind, str):
-        raise DamagedError(f"has a part without a type; its fields are {listed(part, 3)}")
+        raise DamagedError(f"has a part whose type is not text (keys: {listed(part, 3) or 'none'})")
     call = parts.provider_calls.get(json_text(part.get("tool_use_id")))
     # Inspect's own block of this type, which the provider ran, has `arguments`.
     if kind in CALLS and "arguments" not in part:
@@ -304,10 +304,10 @@ class _Reader:
     def add(self, turn: Any) -> None:
         """Convert one message, which may become several."""
         if not isinstance(turn, dict):
-            raise DamagedError(f"is {shown(turn)}; must be an object with a role")
+            raise DamagedError(f'is {shown(turn)}; must be an object with a "role"')
         role = turn.get("role")
         if not isinstance(role, str) or not is_role(role):
-            raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
+            raise DamagedError(f"has {shown(role)} as its role; must be one of {', '.join(ROLES)}")
         role = _ROLES.get(role, role)
         parts = sdk_parts_of(turn)
         content = parts or turn.get("content")
@@ -315,7 +315,7 @@ class _Reader:
             turn = {key: turn[key] for key in turn if key not in ("parts", "toolInvocations")}
         for key in _NOT_CONTENT.split():
             if not parts and "content" not in turn and turn.get(key):
-                raise DamagedError(f"has {key} in place of content")
+                raise DamagedError(f"has the key {key} in place of content")
         steps: list[tuple[Any, list[Json]]] = [(content, [])]
         if isinstance(content, list):
             steps = [*steps_of(content)]
@@ -434,7 +434,7 @@ def read_call(call: Any) -> Json:
     elif isinstance(custom, dict):
         name, arguments, kind = custom.get("name"), {"input": custom.get("input")}, "custom"
     if not isinstance(name, str) or not name:
-        raise DamagedError(f"has a tool call with the name {shown(name)}; must be text")
+        raise DamagedError("has a tool call whose name is missing or not text")
     if not isinstance(call_id, str):
         call_id = ""
     mistake = call.get("parse_error")

@@ -34,19 +34,19 @@ KEY = "suite.format"
 _ANSWER = "/response/choices/0/message"
 _UNREAD_ANSWER = (
     "in some conversations, the answer beside the messages is not read (to add this answer, set "
-    f"`{KEY}: {{answer: {_ANSWER}}}`, or another pointer)"
+    f"`{KEY}: {{answer: {_ANSWER}}}`, or the pointer to its place)"
 )
 _ANSWER_BESIDE = (
     "the answer in `output` or `completion` beside the messages is the last turn of some "
     f"conversations (to leave it out, set `{KEY}: {{messages: /messages}}`)"
 )
 _NO_ANSWER = (
-    "some conversations end with the request, because no answer was found (if the file has one, "
-    f"set `{KEY}: {{answer: /pointer}}`)"
+    "some conversations end with the request, because no answer was found (to add the answer, "
+    f"set `{KEY}: {{answer: /POINTER}}`)"
 )
 _KEPT_BY_PROVIDER = {
-    "previous_response_id": "continues a response whose items are not in the file",
-    "conversation": "is kept by the provider, and its items are not in the file",
+    "previous_response_id": "refers to a response whose items are not in the file",
+    "conversation": "refers to items that the provider keeps, and that are not in the file",
 }
 _DEEPEST = 4
 
@@ -97,11 +97,11 @@ class _Reader:
                 pointer = ""
         messages = at(value, pointer)
         if not isinstance(messages, list):
-            problem = f"has {shown(messages)} for messages"
+            problem = f"has {shown(messages)} in place of messages"
             if messages is None:
                 problem = "has no messages"
             places = places_of_messages(value)
-            hint = f"{KEY}: {{messages: {places[0]}}} would find messages" if places else None
+            hint = f"set {KEY}: {{messages: {places[0]}}}, where messages are" if places else None
             problem += f" at {pointer or 'the top'}; {_keys(value)}"
             raise DamagedError(problem, hint)
         messages = with_items_read(messages, tuple(names_in(pointer)))
@@ -162,7 +162,7 @@ class _Reader:
             if part is None:
                 continue
             if isinstance(part, bool) or not isinstance(part, int | str) or part == "":
-                problem = f"has {shown(part)} at {pointer or f'/{key}'} for its {key}"
+                problem = f"has {shown(part)} as its {key} (at {pointer or f'/{key}'})"
                 raise DamagedError(f"{problem}; must be text or an integer")
             parts.append(part)
         return parts[0] if len(parts) == 1 else "-".join(map(str, parts)) or None
@@ -231,10 +231,10 @@ def _as_turns(answer: Any) -> list[Any] | None:
 
 def _keys(value: Any) -> str:
     if not isinstance(value, dict):
-        return f"it is {shown(value)}"
+        return f"the whole value is {shown(value)}"
     if not value:
-        return "it has no keys"
-    return f"its keys are {listed(value, 12)}"
+        return "there are no keys"
+    return f"the keys are: {listed(value, 12)}"
 
 
 def places_of_messages(value: Any) -> list[str]:
@@ -275,7 +275,7 @@ def items_of(value: Any) -> list[Item] | None:
     if before is None and "user" not in roles_after:
         raise DamagedError(
             "is not in the file, so a judge would read an answer without its request",
-            "log `input` with the response",
+            "log `input` together with the response",
             tuple(names_in(f"{request}/input")),
         )
     instructed = request if at(value, f"{request}/instructions") else response

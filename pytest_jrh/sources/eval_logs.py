@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _STEP = 4096
 _LONGEST_CAUSE = 300
-_HINT = "copy the whole log again; if the evaluation was cut off, repair it: inspect log convert"
+_HINT = "copy the whole log again, or use `inspect log convert` to repair one that was cut off"
 # Inspect puts in place of a reference what the sample keeps apart under its name.
 _REFERENCE = rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"'
 _NO_NUMBER = rb"\b(?:NaN|Infinity)\b"
@@ -120,7 +120,7 @@ class EvalLog(Source):
                 data["metadata"] = raw.metadata
         except Exception as error:
             # Nowhere is it said what inspect_ai raises on damaged and foreign samples.
-            advice = "Copy the log again, or leave this sample out."
+            advice = "Copy the log again, or remove this sample from the log."
             cause = printable(" ".join(str(error).split()), _LONGEST_CAUSE)
             cause = cause or type(error).__name__
             raise self._unreadable(key, cause, advice) from error
@@ -162,7 +162,7 @@ class EvalLog(Source):
                 return row
             sample = self._json(self._zip, f"samples/{row['id']}_epoch_{row['epoch']}.json")
         if not isinstance(sample, dict):
-            raise DamagedError(f"the sample must be a JSON object, and is {shown(sample)}")
+            raise DamagedError(f"the sample is {shown(sample)}; must be a JSON object")
         return sample
 
     def _opened(self) -> dict[RunKey, Json]:
@@ -180,7 +180,7 @@ class EvalLog(Source):
             except OSError as error:
                 raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
             except DamagedError as error:
-                message = f"is not an Inspect log, or a damaged one: {error}"
+                message = f"cannot be read as an Inspect log: {error}"
                 raise InputError(message, self.path, hint=error.hint) from None
             return self._rows
 
@@ -192,7 +192,7 @@ class EvalLog(Source):
             archive = self._zip = zipfile.ZipFile(self.path)
         except Exception as error:
             # Whatever a damaged directory leads zipfile to.
-            raise DamagedError(f"a truncated or damaged .eval archive ({error})", _HINT) from error
+            raise DamagedError(f"it is not a complete .eval archive ({error})", _HINT) from error
         if "_journal/start.json" in archive.namelist() and "header.json" not in archive.namelist():
             raise InputError("the evaluation has not ended, or was killed", self.path, hint=_HINT)
         self._header = self._json(archive, "header.json")
@@ -203,7 +203,7 @@ class EvalLog(Source):
         try:
             self._header = json.loads(data)
         except (ValueError, RecursionError, MemoryError) as error:
-            raise DamagedError(f"truncated or damaged JSON: {error}", _HINT) from None
+            raise DamagedError(f"its JSON is truncated or damaged: {error}", _HINT) from None
         return self._header.get("samples")
 
     def _json(self, archive: zipfile.ZipFile, name: str) -> Any:
@@ -221,33 +221,34 @@ class EvalLog(Source):
     def _by_key(self, samples: Any) -> dict[RunKey, Json]:
         if not isinstance(at(self._header, "/eval"), dict):
             raise DamagedError(
-                "it has no header with `eval`",
-                "for conversations with `messages`, use a .json file with one or a list of them, "
-                "or a .jsonl file with one on each line",
+                "it has no object under the key `eval`",
+                "write conversations with `messages` into a .json file, as one or as a list, "
+                "or into a .jsonl file, one conversation on each line",
             )
         status = printable(str(self._header.get("status") or "not said"))
         if not samples:
             raise InputError(
-                f"has no sample yet (status: {status})",
+                f"has no samples (status: {status})",
                 self.path,
-                hint="the evaluation stopped, or has not ended a sample yet: run the task again",
+                hint="wait until the evaluation has ended; if it was stopped, run the task again",
             )
         if not isinstance(samples, list):
-            raise DamagedError(f"its samples are {shown(samples)}; must be a list")
+            raise DamagedError(f"`samples` is {shown(samples)}; must be a list")
         if status not in ("success", "not said"):
             self._notices[f"the status of the evaluation is {status}"] = None
         rows: dict[RunKey, Json] = {}
         for number, row in enumerate(samples, start=1):
             name, epoch = at(row, "/id"), at(row, "/epoch")
             if type(name) not in (int, str) or type(epoch) is not int:
-                has = f"has the id {shown(name)} and the epoch {shown(epoch)}"
-                raise DamagedError(f"sample {number} {has}")
+                raise DamagedError(
+                    f"unusable id {shown(name)} or epoch {shown(epoch)} in sample {number}"
+                )
             key = storable(str(name))[0], epoch
             first = rows.setdefault(key, row)["id"]
             # A sample that Inspect ran again has two rows in an archive, and the later one counts.
             if first != name or (rows[key] is not row and self._zip is None):
                 both = f"{first!r} and {name!r}"
-                raise DamagedError(f"two samples have the ids {both}, epoch {epoch}")
+                raise DamagedError(f"two samples in epoch {epoch} have the same id: {both}")
             rows[key] = row
         return rows
 

@@ -193,7 +193,7 @@ class Source(ABC):
         """Say that so many bytes are too much; empty where they are not."""
         if size <= self.most_mb * 1_000_000:
             return ""
-        return f"more than {self.most_mb:,} MB when unpacked"
+        return f"larger than {self.most_mb:,} MB (unpacked)"
 
     def _bytes_of(self, path: Path) -> bytes:
         """All that is in a file; raises InputError where that is too much, or cannot be read."""
@@ -247,7 +247,7 @@ class Source(ABC):
         unshown = sum([*self._unshown.values()], Counter[str]())
         if unshown:
             counts = [f"{name} ({count:,})" for name, count in unshown.items()]
-            notices.append(f"the judge does not see parts of the messages: {listed(counts, 8)}")
+            notices.append(f"parts of messages that the judge does not see: {listed(counts, 8)}")
         return [f"{self.path.name}: {notice}" for notice in notices]
 
     def run(self, key: RunKey, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
@@ -266,7 +266,7 @@ class Source(ABC):
 
 
 _KEY = "cases.cluster"
-_LEAVE_OUT = "leave out cases.cluster: then each sample, with all its epochs, is a cluster"
+_LEAVE_OUT = "name a field, or remove cases.cluster to make each sample (all its epochs) a cluster"
 # The cluster is a text in every result.
 _LONGEST = 120
 _DIGEST = 16
@@ -307,7 +307,7 @@ def clusters_by(
         clusters[key] = None if value is None else short_text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
-        message = f"got {shown(cluster_key)}, which no case has in its metadata; the fields are "
+        message = f"no case has the field {shown(cluster_key)} in its metadata; the fields are: "
         message += listed(sorted(names)) or "none"
         hint = _LEAVE_OUT if config_key == _KEY else nearest_hint(cluster_key, names)
         raise InputError(message, key=config_key, hint=hint)
@@ -319,9 +319,9 @@ def several_values(value: Any, name: str, key: str) -> Problem:
     names = value if isinstance(value, dict) else range(len(value))
     pointers = listed((as_pointer(name) + pointer_to(str(field)) for field in names), 5)
     return Problem(
-        f"{shown(name)} has several values, and one is needed",
+        f"{shown(name)} has several values, but one is needed",
         key=key,
-        hint=f"name one by a pointer: {pointers}",
+        hint=f"name one of the values by its pointer: {pointers}",
     )
 
 
@@ -445,7 +445,7 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
     while depth:
         bracket = BRACKET.match(data, at)
         if bracket is None:
-            raise DamagedError("unexpected end of input: unclosed brace or string")
+            raise DamagedError("the file ends inside an item")
         at = bracket.end()
         if bracket[1] in b"{[":
             depth += 1
@@ -453,7 +453,7 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
                 continue
             start = at - 1
             if not between.fullmatch(data, edge, start):
-                raise DamagedError(f"every item must be an object or a list, see byte {edge}")
+                raise DamagedError(f"an item that is neither an object nor a list at byte {edge}")
         else:
             depth -= 1
             if depth == 1:
@@ -462,6 +462,6 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
     if bracket[1] != b"]":
         raise DamagedError("it does not end with ]")
     if not _BLANK.fullmatch(data, edge, at - 1):
-        raise DamagedError(f"every item must be an object or a list, see byte {edge}")
+        raise DamagedError(f"an item that is neither an object nor a list at byte {edge}")
     if not _BLANK.fullmatch(data, at):
         raise DamagedError(f"unexpected data after byte {at}")

@@ -65,16 +65,16 @@ _PARTS: dict[Any, tuple[Any, dict[str, str]]] = {
     "uri": ("media", {"uri": "url", "mime_type": "mimeType"}),
 }
 # What is said of calls and traces, behind how many they are.
-_BELOW = "call", "left out: made inside the call of a tool or a model, such as by a sub-agent"
-_REPEATED = "call", "left out: the same as an earlier call"
-_UNCALLED = "call", "of tools left out: no conversation has a call for them"
-_SEVERAL = "trace", "with several conversations, each of which is a run"
+_BELOW = "call", "left out from inside another call of a tool or a model, such as a sub-agent's"
+_REPEATED = "call", "left out, because an earlier call is the same"
+_UNCALLED = "tool call", "left out, because no conversation contains the call"
+_SEVERAL = "trace", "with several conversations; each conversation is a run"
 _NO_MESSAGES = (
-    "its spans have no messages by the conventions of GenAI or OpenInference: set the "
-    "instrumentation to record messages"
+    "its spans have no messages in the conventions of GenAI or OpenInference; let the "
+    "instrumentation record messages"
 )
 _DROPPED = (
-    "some spans have more attributes than OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: the others are missing"
+    "some attributes of spans are missing, because they exceed OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
 )
 LeftOut: TypeAlias = "defaultdict[tuple[str, str], list[str]]"
 """By a noun and what is said of it, the names of what is left out."""

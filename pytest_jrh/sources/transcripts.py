@@ -56,7 +56,7 @@ from pytest_jrh.sources.source import (
 
 _DIGEST = 12
 _NAME_EACH = (
-    "give each its own id or epoch; suite.format: {id: [/task, /trial]} joins fields to an id"
+    "give each its own id or epoch; suite.format: {id: [/task, /trial]} joins two fields as the id"
 )
 _BLANK = b" \t\r\n" + BOM
 MOST_NAMED = 5
@@ -126,7 +126,7 @@ class Transcripts(Source):
             value = self._value(self._bytes(row.item))
             conversation = self.conversation(value)
             if self._row(row.item, conversation) != row:
-                raise DamagedError("the file has changed since it was collected")
+                raise DamagedError("the file has changed since its cases were collected")
             messages, unusual = read_messages(conversation.messages, conversation.system)
         except DamagedError as error:
             raise self._unreadable(
@@ -166,7 +166,7 @@ class Transcripts(Source):
                     repeated.append(f"{self._place(item)} (as {self._place(first.item)})")
                 elif first is not row:
                     earlier, (run_id, epoch) = self._place(first.item), key
-                    message = f"has the id {printable(run_id)!r} (epoch {epoch}), as {earlier} has"
+                    message = f"has the same id {printable(run_id)!r} (epoch {epoch}) as {earlier}"
                     if not row.has_id and not first.has_id:
                         message = f"is the same conversation as {earlier}, and neither has an id"
                     raise DamagedError(message, _NAME_EACH)
@@ -184,7 +184,7 @@ class Transcripts(Source):
             raise InputError("holds no conversation", self.path)
         if repeated:
             self._notices[
-                f"left out {counted(len(repeated), 'request')} that are part of another one: "
+                f"left out {counted(len(repeated), 'request')} with the messages of earlier ones: "
                 f"{listed(repeated, MOST_NAMED)}"
             ] = None
         return rows
@@ -221,7 +221,7 @@ class Transcripts(Source):
         """
         try:
             if not self._file.stat().st_size:
-                raise InputError("is empty: the file has no conversation", self._file)
+                raise InputError("is an empty file", self._file)
             with (
                 self._file.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -241,7 +241,7 @@ class Transcripts(Source):
             raise InputError(
                 f"is not a complete JSON list: {error}",
                 self._file,
-                hint="for one JSON object on each line, use a .jsonl file",
+                hint="if each line is one JSON object, let the file's name end in .jsonl",
             ) from None
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", self._file) from None
@@ -264,13 +264,13 @@ class Transcripts(Source):
             try:
                 value = parsed(row)
                 if not isinstance(value, dict):
-                    raise DamagedError(received(value, "an object with a type"))
+                    raise DamagedError(received(value, 'an object with a "type"'))
             except DamagedError as error:
                 error.line = number
                 if number == rows[-1][0] and not data.endswith(b"\n"):
                     error.hint = (
                         "the line is cut off: copy the session again when it has ended, or remove "
-                        "the line"
+                        "this line"
                     )
                 raise
             values.append(value)
@@ -471,7 +471,7 @@ def is_trial(folder: Path) -> bool:
 def trajectory(value: Any) -> Conversation:
     """Read a trajectory; raises DamagedError."""
     if not re.fullmatch(_VERSION, str(value.get("schema_version"))):
-        raise DamagedError("schema_version: must be ATIF-v1.0 to ATIF-v1.8")
+        raise DamagedError("schema_version: must be one of ATIF-v1.0 to ATIF-v1.8")
     steps, agent = value["steps"], value["agent"]
     if value.get("continued_trajectory_ref") is not None:
         raise DamagedError("continued_trajectory_ref: the rest is in a file that is not read")
@@ -492,7 +492,7 @@ def _turns_of(step: Json) -> Iterator[Json]:
     calls = step.get("tool_calls") or []
     results = at(step, "/observation/results") or []
     if unknown := {*step}.union(*results).difference(_FIELDS_OF_STEPS_AND_RESULTS.split()):
-        raise DamagedError(f"unknown fields: {listed(sorted(unknown), 5)}")
+        raise DamagedError(f"has unknown fields: {listed(sorted(unknown), 5)}")
     role, content = _ROLES[step["source"]], _chat_content(step["message"])
     names, tool_calls = {}, []
     for call in calls:
@@ -573,7 +573,7 @@ class Trial(Transcripts):
                 result = parsed(self._bytes_of(file))
                 rewards = dict(at(result, "/verifier_result/rewards") or {})
         except DamagedError as error:
-            raise InputError(str(error), file, hint="copy the whole file again") from None
+            raise InputError(str(error), file, hint="copy this file again") from None
         return result, rewards
 
 

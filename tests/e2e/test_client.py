@@ -141,7 +141,7 @@ def test_a_temperature_that_litellm_or_the_server_refuses_is_left_out_with_one_n
     )
     session = bench.run()
     assert session.outcomes == [("agree", 1)] * 3
-    assert session.notices == (f"{model} does not accept temperature: it is not sent.",)
+    assert session.notices == (f"{model} does not accept temperature, so temperature is not sent.",)
     # litellm knows what the first one refuses, and does not send it.
     assert (server.count() == 15) is (model == "openai/gpt-5-nano")
     server.stop()

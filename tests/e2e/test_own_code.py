@@ -278,8 +278,8 @@ def test_a_helper_that_would_be_another_files_is_refused(
 
 
 CLOUD = (
-    "Cloud credentials are missing. On replay nothing is sent, so any value will do; in the "
-    "workflow's `env`: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
+    "Cloud credentials are missing. On replay nothing is sent, so any value will do. In the "
+    "workflow's `env`, write: AWS_ACCESS_KEY_ID: replay AWS_SECRET_ACCESS_KEY: replay"
 )
 TIMEOUT = "The judge judges.py:judge gave no verdict within 0.3 s, its `timeout`"
 AWS = (
@@ -325,7 +325,7 @@ def test_what_is_no_verdict_is_said_in_a_few_lines(
 @pytest.mark.parametrize(
     ("source", "judge", "words"),
     [
-        ("def strict(case): ...", "judges.py:strikt", "the module has no 'strikt'"),
+        ("def strict(case): ...", "judges.py:strikt", "the module has no function 'strikt'"),
         ("strict = 7", "judges.py:strict", "int is not callable"),
         ("", "no_such_package:strict", "cannot be imported: ModuleNotFoundError"),
         ("", "../../etc/passwd:strict", "must be a function, as pkg.mod:function"),
@@ -356,7 +356,7 @@ def judge(case):
 
 
 def replays_without_a_key(name: str) -> str:
-    return f"nothing is sent, so any value will do; in the workflow's `env`: {name}: replay"
+    return f"nothing is sent, so any value will do. In the workflow's `env`, write: {name}: replay"
 
 
 def test_a_client_made_at_import_replays_with_any_key_and_the_error_says_so(

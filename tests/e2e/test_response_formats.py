@@ -17,10 +17,10 @@ from tests.support.model_server import Fault, ModelServer, Request
 
 KNOWN, UNKNOWN = "openai/gpt-4.1-mini", "openai/some-local-model"
 JSON_OBJECT = (
-    "does not accept response_format json_schema: json_object is sent, with the schema in the "
-    "prompt."
+    "does not accept response_format json_schema, so json_object is sent, with the schema in "
+    "the prompt."
 )
-WORDS = "does not accept response_format: the schema is sent only in the prompt."
+WORDS = "does not accept response_format, so the schema is sent only in the prompt."
 # How providers refuse a response format: HTTP 400, in the words that each of them uses.
 WORDINGS = {
     "openai": "Invalid parameter: 'response_format' of type 'json_schema' is not supported with "

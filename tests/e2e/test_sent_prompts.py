@@ -86,7 +86,7 @@ def test_a_model_without_images(make_bench: MakeBench, server: ModelServer, tmp_
     server.faults.add(stage="judge", fault=Fault.status(400), times=None)
     result = bench_on(make_bench, tmp_path, IMAGE).run("once").only
     assert result.outcome == "model_error"
-    words = "The call had images, which not every model accepts: `images: describe`"
+    words = "The call had images, which not every model accepts. To name"
     assert words in said(result)
 
 

@@ -202,7 +202,7 @@ def test_a_limit_below_one_call_is_said(bench: Bench, server: ModelServer, tmp_p
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).only
     assert result.outcome == "over_budget"
     assert "$0.00 of $0.0100 are spent or reserved" in said(result)
-    assert "a lower `max_tokens` of its stage makes calls cheaper" in said(result)
+    assert "a lower `max_tokens` in its stage makes calls cheaper" in said(result)
     assert server.count() == 0
 
 

@@ -104,7 +104,7 @@ def test_three_calls_make_and_judge_a_case_and_a_replay_makes_none(tmp_path: Pat
     outcomes = [result.outcome for result in results]
     assert [result.outcome for result in results_of(tmp_path)] == outcomes
     assert "0 calls, 20 replayed" in replayed.stdout
-    assert "1 row with an empty answer left out: line " in done.stdout
+    assert "left out 1 row with an empty answer: line " in done.stdout
 
 
 def test_an_ordinal_answer_lands_on_each_score_and_may_stay(tmp_path: Path) -> None:

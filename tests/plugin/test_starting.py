@@ -258,7 +258,7 @@ UNUSABLE: list[tuple[list[str], str]] = [
     *((["--", name], "NAME: ") for name in BAD_NAMES),
     *((["first", f"--log={name}.eval"], f"{name}.eval") for name in ("none", "text", "cut")),
     (["first", "--log=s3://b/runs.eval"], "remote files are not supported; copy it to this "),
-    (["first", "--log=given.csv"], "name the column: init --request COL, or suite.format"),
+    (["first", "--log=given.csv"], "use init --request COL, or set suite.format"),
     (["first", "--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
     (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
     (["first", "--rubric=a b"], 'ID: got "a b"; must be at most 64 letters'),
@@ -314,7 +314,7 @@ ANSWERS = {
         'c3,"Will it hold?","We think so.",1,goods\n'
         'c4,"Can I return it?","Within 30 days.",,post\n',
         ["--label=human_ok", "--one=passed"],
-        ["request in question, answer in output, id in id", "(3 of 4 rows): 0 is violated, 1 is"],
+        ["question as request, output as answer, id", "(3 of 4 rows): 0 is violated, 1 is"],
         {"c1": 1, "c2": 0, "c3": 0},
     ),
     "ordinal, with a context": (
@@ -331,7 +331,7 @@ ANSWERS = {
         '{"idx": 8, "input": "Ho.", "response": "Go away.", "verdict_of_ann": "rude"}\n'
         '{"idx": 9, "input": "Hm.", "response": "Yes?", "verdict_of_ann": "n/a"}\n',
         ["--label=verdict_of_ann", "--map=fine=0", "--map=rude=1", "--map=n/a="],
-        ["request in input, answer in response, id in idx", "fine is satisfied, rude is violated"],
+        ["input as request, response as answer, idx as id", "fine is satisfied, rude is violated"],
         {"7": 0, "8": 1},
     ),
 }
@@ -416,13 +416,13 @@ def test_labels_of_a_file_and_of_nested_fields_are_read(project: Path, init: Ini
     begin += ["--rubric=kind: Be kind."]
     for labels in ("--label=by.ok", "--label=/by/ok", "--labels=labels.csv"):
         said = init(*begin, labels, "--one=passed", "--prompt=own.md", "--force")
-        assert "context in /docs" in said
+        assert "/docs as context" in said
         assert "{response} {context}:" in (project / PROMPT).read_text("utf-8")
         suite = ready(project)
         assert {key[1]: label.value for key, label in suite.labels.items()} == {"a": 1, "b": 0}
         assert suite.source is not None
         assert suite.source.read("a", 1)[0].messages[0]["content"] == "b\n\nc"
-    assert "name one by a pointer: /by/ok" in init(*begin, "--label=by", code=4)
+    assert "name one of the values by its pointer: /by/ok" in init(*begin, "--label=by", code=4)
 
 
 def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
@@ -588,7 +588,7 @@ def test_what_could_name_the_rows_or_be_shown_is_said(
     said = init(*shlex.split(command), code=4)
     assert "is not a part of an answer\n    name the column: --context 'House rules'\n" in said
     said = init(*shlex.split(said.splitlines()[-1].partition(" init ")[2]))
-    assert "context in /House rules" in said
+    assert "/House rules as context" in said
     assert "Not shown" not in said
 
 
@@ -631,6 +631,6 @@ def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> 
     (project / "rows.jsonl").write_text(json.dumps(row), "utf-8")
     init("first", "--log=rows.jsonl", code=4)
     assert "The file has 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
-    assert "is not a single answer" in init("other", "--log", log, "--of=answers", code=4)
+    assert "does not end with an answer" in init("other", "--log", log, "--of=answers", code=4)
     options = ["--log", log, "--label=target", "--rubric=kind"]
     assert "--label: contains runs, which have no columns" in init("other", *options, code=4)

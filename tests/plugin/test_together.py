@@ -109,7 +109,7 @@ def test_a_verdict_that_is_missing_is_missing_under_its_rubric_alone(tmp_path: P
     assert outcomes(tmp_path) == wanted, done.stdout
     causes = {result.rubric_id: result.why.cause for result in results(tmp_path)}
     assert causes["r1"].endswith("on \"r1\": the answer: must be an object (got 'violated').")
-    assert causes["r4"].endswith('on "r4": it is missing.')
+    assert causes["r4"].endswith('on "r4": the verdict is missing.')
     with ModelServer(answer) as server:
         session(tmp_path, server, RECORD, "--jrh-retry-unscored")
         assert server.count() == 3 * len(RUNS)

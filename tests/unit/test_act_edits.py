@@ -160,9 +160,9 @@ ASKS_WHY = (*MESSAGES[:7], {"role": "user", "content": "Why RF-19?"}, says("So."
         (CHANGED, [act([1], "x")], BROKEN, "[5] the new arguments of refund are not a JSON object"),
         (CHANGED, [act('{"a": NaN}', "x")], BROKEN, "[5] the new arguments of refund are not a"),
         (CHANGED, [ONE_LESS], BROKEN, "[5] the new call of refund: 'amount' is missing"),
-        (CHANGED, [act(MORE, "done")], BROKEN, "[6] the new result of refund: its result is text,"),
+        (CHANGED, [act(MORE, "done")], BROKEN, "[6] the new result of refund: result is text,"),
         (CHANGED, [FAILS], BROKEN, "[6] the new result of refund is an error"),
-        (PUT_IN, [act({}, "x", tool="pay")], BROKEN, "[7] the inserted call is of 'pay', a tool"),
+        (PUT_IN, [act({}, "x", tool="pay")], BROKEN, "[7] the inserted call is of the tool 'pay'"),
         (CHANGED, [refund(56.0)], "unusable_edit", ""),
         (CHANGED, [NINETY, words("It was 56 dollars.")], "stale_value", "[7] still says 56"),
         # What a user says is not edited.

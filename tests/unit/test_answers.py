@@ -71,10 +71,7 @@ def test_context_and_system_prompt_are_parts_and_all_else_is_metadata(tmp_path: 
     assert run.input == "It left.\n\nBy ship.\nWhere is it?"
     assert run.metadata == {"id": 7, "topic": "x"}
     [notice] = source.notices()
-    assert notice == (
-        "rows.jsonl: request in request, answer in response, context in context, "
-        "system in system, id in id"
-    )
+    assert notice == ("rows.jsonl: columns read: request, response as answer, context, system, id")
 
 
 def test_suite_format_says_what_no_name_tells_and_wins_over_names(tmp_path: Path) -> None:
@@ -87,14 +84,14 @@ def test_suite_format_says_what_no_name_tells_and_wins_over_names(tmp_path: Path
 
 
 EPOCHS, ROW = "id,epoch,question,answer\na,", f"{HEAD}a,q,r,yes"
-FORMAT, CORRECT = ", or suite.format: [{]", "correct suite.format: "
+FORMAT, CORRECT = ", or set suite.format: [{]", "correct `"
 
 
 @pytest.mark.parametrize(
     ("text", "places", "message"),
     [
-        ("id,frage,answer\na,b,c", {}, f"the request; its columns are id, frage, answer.*{FORMAT}"),
-        ("id,question,prompt,answer\na,b,c,d", {}, f"question or prompt may be the req.*{FORMAT}"),
+        ("id,frage,answer\na,b,c", {}, f'the columns are: "id", "frage", "answer".*{FORMAT}'),
+        ("id,question,prompt,answer\na,b,c,d", {}, f'column "question" or "prompt".*{FORMAT}'),
         ("id,question,antwort\na,b,c", {}, f"has no column with the response.*{FORMAT}"),
         # Rows are not told apart by a guess, as where two people labelled one text.
         (f"{ROW}\nb,q,r,no\na,q,s,yes", {}, "csv:4: has the same id a as line 2"),
@@ -103,10 +100,10 @@ FORMAT, CORRECT = ", or suite.format: [{]", "correct suite.format: "
         (f"{EPOCHS}first,q,r", {}, 'csv:2: got the epoch "first"; must be an integer'),
         (f"{EPOCHS}1e3,q,r", {}, 'csv:2: got the epoch "1e3"; must be an integer'),
         # A place that no row has.
-        (ROW, {"messages": "/frage"}, f'no row has "/frage"; its columns are.*{CORRECT}messages'),
-        (ROW, {"id": "/nr"}, f'no row has "/nr"; its columns are id, .*{CORRECT}id'),
-        (ROW, {"cluster": "/topic"}, f'no row has "/topic"; its columns are id.*{CORRECT}cluster'),
-        (ROW, {"context": "/ok/0"}, f'no row has "/ok/0"; its columns are id, .*{CORRECT}context'),
+        (ROW, {"messages": "/frage"}, f'no row has "/frage"; the columns are.*{CORRECT}messages'),
+        (ROW, {"id": "/nr"}, f'no row has "/nr"; the columns are: "id", .*{CORRECT}id'),
+        (ROW, {"cluster": "/topic"}, f'no row has "/topic"; the col.*{CORRECT}cluster'),
+        (ROW, {"context": "/ok/0"}, f'no row has "/ok/0"; the col.*{CORRECT}context'),
     ],
 )
 def test_rows_that_say_too_little_are_refused(
@@ -136,7 +133,7 @@ def test_the_name_of_a_row(tmp_path: Path, head: str, rows: list[str], ids: list
     assert [f"{run.run_id} e{run.epoch}".removesuffix(" e1") for run in runs] == ids
     notices = " ".join(source.notices())
     assert ("is a digest" in notices) == (len(ids[0]) == 12)
-    assert ("1 row left out, because they repeat others" in notices) == (len(rows) > len(ids))
+    assert ("1 row left out, because an earlier row" in notices) == (len(rows) > len(ids))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +201,7 @@ def test_a_row_without_an_answer_is_no_case(tmp_path: Path) -> None:
     source = source_of(path)
     skips = [str(run.skip or "") for run in source.summaries()]
     assert skips == ["the answer is empty (line 2)", ""]
-    assert source.notices()[-1].endswith("1 row with an empty answer left out: line 2")
+    assert source.notices()[-1].endswith("left out 1 row with an empty answer: line 2")
 
 
 @pytest.mark.parametrize("tool", ["promptfoo", "DeepEval", "MLflow", "MLflow rows"])
@@ -237,7 +234,7 @@ def test_a_log_of_one_turn_is_of_answers_and_one_of_an_agent_is_not(tmp_path: Pa
     assert answer_parts(run.messages) == {**ASKED, "system": "Be kind.", "context": ""}
     asked = answer_parts(source.read("history", 1)[0].messages)["request"]
     assert asked.splitlines()[::2] == ["[0] user", "[1] assistant", "[2] user"]
-    with pytest.raises(Unscored, match="not a single answer"):
+    with pytest.raises(Unscored, match="has tool calls, or does"):
         source.read("agent", 1)
 
 

@@ -81,7 +81,7 @@ def test_re_ask_says_what_was_wrong_and_where() -> None:
         ("length", {"max_tokens": 50}, "Raise the stage's `max_tokens` (50 now): the answer was"),
         ("length", {"prompt_path": "p/judge.md"}, "Raise the stage's `max_tokens`: the answer was"),
         ("stop", {"prompt_path": "p/judge.md"}, "Make judge.md ask for one JSON object with only"),
-        ("stop", {}, "The prompt is the built-in one: give the stage a model that supports"),
+        ("stop", {}, "The prompt is the built-in one, so give the stage a model that supports"),
     ],
 )
 def test_what_to_change_is_told(finish_reason: str, changed: dict[str, Any], advice: str) -> None:

@@ -83,14 +83,14 @@ def test_pointers_map_other_shapes(tmp_path: Path) -> None:
 def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Path) -> None:
     source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "log": {"turns": TURNS}})
     said = refusal(source)
-    assert "runs.jsonl:2: has no messages at /messages; its keys are id, log" in said
-    assert "suite.format: {messages: /log/turns} would find messages" in said
+    assert "runs.jsonl:2: has no messages at /messages; the keys are: id, log" in said
+    assert "set suite.format: {messages: /log/turns}, where messages are" in said
     source = Conversations(tmp_path / "runs.jsonl", input_format=InputFormat(cluster=("/task",)))
     assert "runs.jsonl:1: has nothing at /task (suite.format.cluster)" in refusal(source)
     # Of many mistakes ten are said at once.
     bad = [{"id": n, "messages": "no"} for n in range(30)]
     said = refusal(lines(tmp_path / "runs.jsonl", *bad))
-    assert said.count('has "no" for messages at /messages') == 10
+    assert said.count('has "no" in place of messages at /messages') == 10
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Pa
         (b'{"id": "\xff", "messages": []}', "is not UTF-8: invalid start byte at byte 8"),
         (b"[" * 150 + b"]" * 150, "is nested more than 100 levels deep"),
         (b"[" * 100_000 + b"]" * 100_000, "is nested more than 100 levels deep"),
-        (b'{"id": 1.5, "messages": []}', "has 1.5 at /id for its id; must be text or an integer"),
+        (b'{"id": 1.5, "messages": []}', "has 1.5 as its id (at /id); must be text or an integer"),
         (b'{"id": 1, "epoch": true, "messages": []}', "has the epoch true; must be an integer"),
-        (b'{"id": 1, "cluster": [], "messages": []}', "has a list at /cluster for its cluster"),
-        (b"7", "has no messages at /messages; it is 7"),
+        (b'{"id": 1, "cluster": [], "messages": []}', "has a list as its cluster (at /cluster)"),
+        (b"7", "has no messages at /messages; the whole value is 7"),
     ],
 )
 def test_a_hostile_line_has_its_number(tmp_path: Path, line: bytes, complaint: str) -> None:
@@ -123,13 +123,13 @@ A, NAMELESS = json.dumps(conversation("a")), json.dumps(conversation())
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "is empty: the file has no conversation"),
+        ("", "is an empty file"),
         ("[]", "holds no conversation"),
-        ("[{}, 7]", "every item must be an object or a list, see byte 3"),
-        ('[{"a', "unexpected end of input"),
+        ("[{}, 7]", "an item that is neither an object nor a list at byte 3"),
+        ('[{"a', "the file ends inside an item"),
         ("[{}] x", "unexpected data after byte 4"),
         # What is there twice.
-        (f"{A}\n{NAMELESS}\n{A}\n", "runs.json:3: has the id 'a' (epoch 1), as line 1 has"),
+        (f"{A}\n{NAMELESS}\n{A}\n", "runs.json:3: has the same id 'a' (epoch 1) as line 1"),
         (f"{NAMELESS}\n{NAMELESS}\n", "runs.json:2: is the same conversation as line 1, and nei"),
     ],
 )
@@ -144,7 +144,7 @@ def test_too_big_a_line_is_refused_unread(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(conversation("x" * 1_100_000)))
     said = refusal(Conversations(path))
-    assert "line 1 is more than 1 MB when unpacked" in said
+    assert "line 1 is larger than 1 MB (unpacked)" in said
 
 
 def test_messages_that_cannot_be_read_are_an_input_error_of_their_run(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_messages_that_cannot_be_read_are_an_input_error_of_their_run(tmp_path: 
     source = lines(tmp_path / "runs.jsonl", conversation("a"), conversation("b"))
     source.summaries()
     lines(tmp_path / "runs.jsonl", conversation("b"), conversation("a"))
-    with pytest.raises(Unscored, match="has changed since it was collected"):
+    with pytest.raises(Unscored, match="has changed since its cases were collected"):
         source.read("a", 1)
 
 

@@ -108,7 +108,7 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     assert not_one.endswith("1 file without transcripts: bad/empty.json")
     assert unusable.startswith("left out 6 files that cannot be used: bad/cut.eval: ")
     assert "bad/killed.eval: the evaluation has not ended, or was killed" in unusable
-    assert unusable.endswith("bad/started.eval: has no sample yet (status: success)")
+    assert unusable.endswith("bad/started.eval: has no samples (status: success)")
     with pytest.raises(InputError) as none_usable:
         opened(folder).summaries()
     named = {Path(str(problem.file)).name for problem in none_usable.value.problems}
@@ -137,8 +137,8 @@ def test_what_transcripts_do_not_show_is_counted_once_a_run(tmp_path: Path) -> N
     for name in ("1", "2", "1"):
         source.read(name, 1)
     assert source.notices() == [
-        "a.eval: the judge does not see parts of the messages: [audio] (2)",
-        "b.json: the judge does not see parts of the messages: speaker (1)",
+        "a.eval: parts of messages that the judge does not see: [audio] (2)",
+        "b.json: parts of messages that the judge does not see: speaker (1)",
     ]
 
 
@@ -174,8 +174,8 @@ def test_equal_ids_of_a_second_file_are_followed_by_its_name(tmp_path: Path) -> 
     assert text_of(source, "1@claude") == "From claude.jsonl."
     assert text_of(source, "1") == "From gpt.jsonl."
     assert source.notices() == [
-        "2 ids of cases in more than one file; in all but the first, the file's name is added to "
-        "the id, such as 1@claude",
+        "2 case ids found in more than one file; in each file but the first, the file's name is "
+        "added to the id, as in 1@claude",
     ]
 
 
@@ -237,7 +237,7 @@ def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_pat
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
-    with pytest.raises(InputError, match="has a second case that would be called 1@b"):
+    with pytest.raises(InputError, match="two cases would be called 1@b"):
         opened(one, two).summaries()
 
 
@@ -373,7 +373,7 @@ def test_a_label_of_a_request_that_is_no_run_names_the_run(tmp_path: Path) -> No
     (tmp_path / "log.jsonl").write_text(lines)
     source = opened(tmp_path)
     assert source.unclear_names()["x"] == ("y",)
-    said = "1 case left out: another case has all of the same messages: x (log)"
+    said = "1 case left out, because another case has all of the same messages: x (log)"
     assert source.notices() == [said]
 
 
@@ -387,7 +387,7 @@ def test_a_sample_that_a_retry_or_a_converted_log_has_again_counts_once(tmp_path
     assert names(source) == ["1", "2", "3", "1@other"]
     named = {name: key for name, key in source.aliases().items() if name.startswith("u-")}
     assert named == {f"u-{n}": (str(n), 1) for n in (1, 2, 3)} | {"u-4": ("1@other", 1)}
-    assert source.notices()[0].startswith("5 cases left out: another case has all of the same")
+    assert source.notices()[0].startswith("5 cases left out, because another case has all")
     assert {run.key for run in source.fields()} == {(run.run_id, 1) for run in source.summaries()}
 
 

@@ -226,8 +226,8 @@ def test_any_file_is_labels_or_a_problem(
             "any: 1 of 3 runs without a label: not judged.",
         ),
         ([1.0, math.nan, math.nan], {}, "map each to violated, satisfied or null (no"),
-        ([{"kind": "C", "short": "I"}], {}, "by a pointer: /m/kind, /m/short"),
-        ([["C", "I"]], {}, "by a pointer: /m/0, /m/1"),
+        ([{"kind": "C", "short": "I"}], {}, "by its pointer: /m/kind, /m/short"),
+        ([["C", "I"]], {}, "by its pointer: /m/0, /m/1"),
     ],
 )
 def test_a_score_of_a_log_is_one_that_was_given(

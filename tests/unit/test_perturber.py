@@ -93,7 +93,7 @@ def test_transcript_without_assistant_turn_is_no_case_and_asks_nobody() -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("  \n", "empty"), (" It is too late for order 17.\n", "as it was"), ("\x00", "empty")],
+    [("  \n", "empty"), (" It is too late for order 17.\n", "unchanged"), ("\x00", "empty")],
 )
 def test_unusable_edit_is_no_case_and_halts_at_once(text: str, reason: str) -> None:
     answers = [{"new_content": "Fine.", "reason": ""}, {"new_content": text, "reason": ""}]

@@ -225,9 +225,9 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert said(source) == ["[0] user | Hi.", "[1] assistant | Hello.", "[2] user | Go on."]
     assert "model" not in source.read("s", 1)[0].metadata
     assert [notice.removeprefix("s.jsonl: ") for notice in source.notices()] == [
-        "2 lines of subagents left out",
-        "1 line left out that Claude Code wrote in the agent's place, such as API errors",
-        "lines of unknown types without a message left out: mood-ring",
+        "left out 2 lines of subagents",
+        "left out 1 line that Claude Code wrote in the agent's place, such as API errors",
+        "left out lines without a message, whose types are not known: mood-ring",
     ]
 
 
@@ -236,7 +236,7 @@ def test_what_codex_rolled_back_is_read_as_the_agent_did_it_and_said(tmp_path: P
     lines = [codex_line("user", "One"), codex_line("assistant", "1"), rollback]
     source = written(tmp_path / "s.jsonl", [SESSION, *lines])
     assert said(source) == ["[0] user | One", "[1] assistant | 1"]
-    rolled_back = "s.jsonl: turns were rolled back 1 time; the transcript has them, too"
+    rolled_back = "s.jsonl: turns were rolled back 1 time; the transcript keeps them"
     assert rolled_back in source.notices()
 
 
@@ -322,7 +322,7 @@ FIRST, ANSWER = line("u1", None, "Hi."), line("a1", "u1", "Hello.")
     ("lines", "problem"),
     [
         ([FIRST, {**ANSWER, "message": {}}], "message: a field is missing or has a wrong type"),
-        ([FIRST, {**ANSWER, "type": "asistant"}], 'type: got "asistant"; must be one of user, ass'),
+        ([FIRST, {**ANSWER, "type": "asistant"}], 'type: is "asistant"; must be user or assist'),
         ([SESSION, compacted(7)], "has 7 as its content; must be text"),
     ],
 )
@@ -334,8 +334,8 @@ def test_a_mistake_in_a_session_is_named(tmp_path: Path, lines: list[Any], probl
     ("item", "problem"),
     [
         ({"type": "functon_call"}, '.type: got "functon_call"; must be one of message, functio'),
-        ({"role": "user", "content": [{"text": 7, "type": 7}]}, ": has a part without a type"),
-        ({"type": "item_reference", "id": "x"}, ": refers to an item that is not in the log"),
+        ({"role": "user", "content": [{"text": 7, "type": 7}]}, ": has a part whose type is not"),
+        ({"type": "item_reference", "id": "x"}, ": refers to an item that is not in the file"),
     ],
 )
 def test_a_mistake_in_an_item_has_its_place(tmp_path: Path, item: Any, problem: str) -> None:
@@ -352,9 +352,9 @@ def test_a_mistake_in_an_item_has_its_place(tmp_path: Path, item: Any, problem: 
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"input": "Go on.", **BEFORE}, "previous_response_id: continues a response whose items"),
-        ({"request": {"input": "Hi."}, "response": LATER}, "response.body.previous_response_id: c"),
-        ({"input": "Go on.", "conversation": "c"}, "conversation: is kept by the"),
+        ({"input": "Go on.", **BEFORE}, "previous_response_id: refers to a response whose items"),
+        ({"request": {"input": "Hi."}, "response": LATER}, "response.body.previous_response_id: r"),
+        ({"input": "Go on.", "conversation": "c"}, "conversation: refers to items that"),
         ({}, "input: is not in the file, so a judge would read an answer without"),
     ],
 )
@@ -423,11 +423,11 @@ ROBOT, MISSPELT = {"source": "robot", "message": ""}, {**HELLO[1], "mesage": "a"
 UNKNOWN = "a field is missing or has a wrong type"
 # What is changed in a trajectory, and what is said of it.
 BROKEN: list[tuple[dict[str, Any], str]] = [
-    ({"schema_version": "ATIF-v2.0"}, "must be ATIF-v1.0 to ATIF-v1.8"),
+    ({"schema_version": "ATIF-v2.0"}, "must be one of ATIF-v1.0 to ATIF-v1.8"),
     ({"continued_trajectory_ref": "more.json"}, "the rest is in a file that is not read"),
     ({"steps": [*ONE_CALL["steps"][:2], 3]}, f"steps[2]: {UNKNOWN}"),
     ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, f"steps[2]: {UNKNOWN} (KeyError"),
-    ({"steps": trajectory(MISSPELT)["steps"]}, "steps[0]: unknown fields: mesage"),
+    ({"steps": trajectory(MISSPELT)["steps"]}, "steps[0]: has unknown fields: mesage"),
     ({"extra": json.loads("[" * 200 + "]" * 200)}, "is nested more than 100 levels deep"),
 ]
 
@@ -448,7 +448,7 @@ def test_a_half_written_file_is_named_and_one_of_a_gigabyte_refused(tmp_path: Pa
     path = write(tmp_path / "run.json", trajectory(*HELLO))
     with path.open("r+b") as file:
         file.truncate(1_000_000_000)
-    assert "is more than 256 MB when unpacked" in refusal(path)
+    assert "is larger than 256 MB (unpacked)" in refusal(path)
 
 
 def job_of(tmp_path: Path) -> Path:
@@ -506,7 +506,7 @@ def test_a_trial_that_has_no_result_yet_or_steps_that_are_named_gives_runs(tmp_p
     ("file", "text", "complaint"),
     [
         ("result.json", '{"verifier_result": {"rewards": [1]}}', "a field is missing or has"),
-        ("agent/trajectory.json", "", "agent/trajectory.json: is empty"),
+        ("agent/trajectory.json", "", "agent/trajectory.json: is an empty"),
     ],
 )
 def test_a_broken_trial_is_refused(tmp_path: Path, file: str, text: str, complaint: str) -> None:

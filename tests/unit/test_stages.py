@@ -84,7 +84,7 @@ def verdicts(answer: object) -> list[int | str]:
     return found
 
 
-MISSING = "it is missing."
+MISSING = "the verdict is missing."
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ def test_the_schema_has_each_rubric_without_a_reference_or_a_default() -> None:
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        (1, "gave 1; with `together` it has to return a mapping of rubric ids to verdicts"),
+        (1, "gave 1; with `together`, a judge must return a mapping of rubric ids to verdicts"),
         (
             {"polit": 0},
             'gave a verdict on "polit", which is not a rubric; polite is the nearest id',
         ),
-        ({0: 0}, "gave a verdict on 0, which is not a rubric; must be one of polite"),
+        ({0: 0}, "gave a verdict on 0, which is not a rubric; the rubrics are: polite"),
         ({"polite": {0}}, '{"polite": ["a value of the type set", ""]}'),
         ({"polite": (0, 7), "how kind": (2, "ü")}, '{"polite": [0, null], "how kind": [2, "ü"]}'),
         ({}, "{}"),

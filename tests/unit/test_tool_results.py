@@ -57,8 +57,8 @@ def as_csv(value: Sequence[dict[str, Any]]) -> str:
 WAYS: list[Callable[[Any], str]] = [json.dumps, partial(json.dumps, indent=2), as_text, as_csv]
 HOW_MANY = {"Langfuse": 4, "LangSmith": 3, "MLflow": 3, "MLflow rows": 3}
 NOT_READ = {
-    "promptfoo": "outputs with an error or without a grade (1).",
-    "DeepEval": "If one is a judge, name it: --verdict 'Exact Match'",
+    "promptfoo": "outputs that have an error or no grade (1).",
+    "DeepEval": "If one of them is a judge's, pass --verdict 'Exact Match'",
     "Langfuse": "Not used from Langfuse's results: texts",
     "MLflow": "expectations and issues (13).",
     "LangSmith": "",
@@ -101,7 +101,7 @@ def test_figures_are_those_of_a_count_by_hand_and_what_is_not_read_is_counted(to
         assert rubrics == {"polite"}
         notices = " ".join(table.table.notices)
         assert NOT_READ[tool.partition(" ")[0]] in notices
-        assert ("2 judgements failed: unscored, and no verdict." in notices) is bool(failed)
+        assert ("2 judgements failed and gave no verdict." in notices) is bool(failed)
 
 
 def everywhere(value: Any, change: Callable[[str, Any], Any]) -> Any:
@@ -180,7 +180,7 @@ def test_no_value_of_a_file_ends_in_a_traceback(tool: str) -> None:
 def test_results_without_a_label_say_what_they_support_and_what_is_next(check: Check) -> None:
     said = check(promptfoo([(passed, None) for passed, _ in SAID]))
     assert "promptfoo's results have no output with both a verdict and a person's label" in said
-    assert "of judges: polite (13), on 13 cases" in said
+    assert 'by judges: "polite" (13), on 13 cases' in said
     for command in (
         f"label {FILE}",
         f"check {FILE} --labels labels.csv",
@@ -204,11 +204,11 @@ NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1"
         (
             langfuse([(None, True)]),
             ["--one=passed"],
-            "compare verdicts with these labels: python -m pytest_jrh check VERDICTS --labels ",
+            "check verdicts by labels in this file: python -m pytest_jrh check VERDICTS --labels ",
         ),
         (PROMPTFOO_CSV, [], "promptfoo's results have no output with both a verdict"),
-        (PROMPTFOO_CSV, [], "rows of CSV: write .json instead (1)"),
-        (NO_V3_SUBJECT, ["--one=passed"], "scores without traceId, or fields=subject of v3 (23)"),
+        (PROMPTFOO_CSV, [], "rows of CSV, so let promptfoo write .json (1)"),
+        (NO_V3_SUBJECT, ["--one=passed"], "traceId (in v3, ask for fields=subject) (23)"),
         (langfuse(SAID), [], "nothing says what 1 means"),
         (NUMERIC, ["--one=passed"], f'{FILE}: [0].verdict: got "0.5"'),
     ],
@@ -253,9 +253,9 @@ def test_each_question_of_promptfoo_is_a_rubric() -> None:
     # A grade is about the whole output, and so is what all say.
     assert counts(table) == {"1 agree": 4}
     assert {result.rubric_id for result in table.results} == {"all judgements"}
-    [notice] = [notice for notice in table.table.notices if "No person" in notice]
-    names = "llm-rubric: is polite (4), llm-rubric: is polite (2) (4), calm (4), g-eval (4), "
-    assert f"{names}factuality: in a set (4), Harmful (4)" in notice
+    [notice] = [notice for notice in table.table.notices if "without a person" in notice]
+    names = '"llm-rubric: is polite" (4), "llm-rubric: is polite (2)" (4), "calm" (4), '
+    assert f'{names}"g-eval" (4), "factuality: in a set" (4), "Harmful" (4)' in notice
 
 
 def test_outputs_and_repeats_of_a_test_are_cases_that_go_together() -> None:
@@ -287,7 +287,7 @@ def test_equal_outputs_of_a_repeated_test_are_one_case(check: Check, where: str)
     table = checked("", document, labels="labels.csv")
     labels = {result.run_id: result.label for result in table.results}
     assert labels == dict.fromkeys((f"c0 (repeat {n})" for n in (1, 2, 3)), None) | {"c1": 0}
-    assert "1 id with different outputs: c0. Each" in " ".join(table.table.notices)
+    assert "Different outputs share 1 id: c0. Each" in " ".join(table.table.notices)
 
 
 @pytest.mark.parametrize("kind", ["python", "javascript", "webhook"])
@@ -324,7 +324,7 @@ def test_of_two_verdicts_of_a_judge_the_later_one_counts(tool: str, is_first: bo
         earlier = []
     table = checked(tool, earlier + later if is_first else later + earlier)
     assert counts(table) == {"0 agree": 4}
-    assert "4 earlier verdicts of a judge that judged a case again later: not used." in (
+    assert "4 earlier verdicts not used, because the judge judged the same case again later." in (
         table.table.notices
     )
 
@@ -343,7 +343,7 @@ PAGES: list[dict[str, Any]] = [
 def test_a_page_of_several_says_so_in_one_line(rest: dict[str, Any]) -> None:
     document = {"data": langfuse([(True, True), (False, False)]), **rest}
     [notice] = [one for one in checked("Langfuse", document).table.notices if "page" in one]
-    assert notice.startswith("This file is one page of Langfuse's answer: ")
+    assert notice.startswith("This file is only one page of Langfuse's answer: ")
     assert notice.isprintable()
     whole = {**document, "nextCursor": None, "meta": {"page": 1, "totalPages": 1}}
     whole["next_page_token"] = ""
@@ -357,7 +357,7 @@ def test_an_entry_that_is_there_twice_is_refused_and_no_repeat(tool: str, again:
     document, later = FILES[tool]([(True, True), (False, False)]), FILES[tool]([(again, again)])
     if tool == "Langfuse v3":
         document, later = document["data"], later["data"]
-    with pytest.raises(InputError, match=r"has \S+ twice\n    keep one of them"):
+    with pytest.raises(InputError, match=r"has the id \S+ twice\n    keep one entry"):
         checked(tool, [*document, later[0]])
     assert counts(checked(tool, document)) == {"0 agree": 1, "1 agree": 1}
 
@@ -368,7 +368,7 @@ def test_a_score_or_grades_that_contradict_each_other_are_none() -> None:
         scores[4] |= {"value": value, "stringValue": word}
         table = checked("Langfuse", scores)
         assert counts(table) == {"0 agree": 1, "1 agree": 1}
-        notice = "scores without a value, or with two that differ (1)"
+        notice = "scores without a value, or with two different values (1)"
         assert notice in " ".join(table.table.notices)
     for grades in ((True, False), (False, True), (True, True, False)):
         document = promptfoo([(True, True), (False, False), (True, None)])
@@ -441,8 +441,8 @@ def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> 
     results += scored("tone-2", "API", [True, True, False])
     results += scored("reviewed", "ANNOTATION", [True, False, False])
     said = check(results, "--one=passed")
-    assert "of judges: tone (3), on 3 cases of people: reviewed (3), on 3 cases" in said
-    assert "of unknown sources: tone-2 (3), on 3 cases" in said
+    assert 'by judges: "tone" (3), on 3 cases scores by people: "reviewed" (3), on 3 cases' in said
+    assert 'source (judge or person) is not known: "tone-2" (3), on 3 cases' in said
     table = checked("", results, verdict=["tone", "tone-2"], label="reviewed")
     assert table.judge_names == ["tone", "tone-2"]
     assert counts(table) == {"0 agree": 2, "1 agree": 2, "1 disagree": 2}
@@ -526,7 +526,7 @@ def test_metrics_that_no_label_of_another_file_is_of_are_not_read(check: Check) 
         tone = {**judge, "assessment_name": "tone", "feedback": {"value": 0.4}}
         trace["info"]["assessments"] = [judge, tone]
     said = check(document, "--one=passed", f"--labels={labels}", code=0)
-    assert f"No person scored tone ({len(SAID)}): not checked." in said
+    assert f'label (not checked): "tone" ({len(SAID)}).' in said
     labels = written("case_id,rubric_id,label\ntr-0,polite,fail\n", "labels.csv")
     earlier = written(document, "earlier.json")
     for baseline in ("", earlier):

@@ -339,7 +339,7 @@ def test_calls_below_a_tool_or_a_call_are_left_out_and_said(recording: Recording
     recording.model([{"role": "user", "content": "Find 7."}], DONE, set_span_in_context(tool))
     source = written(recording)
     assert messages_of(source, root) == said
-    assert [notice for notice in source.notices() if "2 calls left out: made inside" in notice]
+    assert [notice for notice in source.notices() if "2 calls left out from inside" in notice]
 
 
 def test_a_trace_without_messages_is_a_run_that_says_so(recording: Recording) -> None:
@@ -348,9 +348,9 @@ def test_a_trace_without_messages_is_a_run_that_says_so(recording: Recording) ->
     recording.log(body="a log that is of no trace")
     muted = [{"role": "user", "content": ""}, calling(FIND), given(1, "")]
     list(recording.agent([*muted, {"role": "assistant", "content": ""}], "logs"))
-    why = "its spans have no messages by the conventions of GenAI or OpenInference: set the "
+    why = "its spans have no messages in the conventions of GenAI or OpenInference; let the "
     runs = written(recording, {"resourceMetrics": []}).summaries()
-    skip = Skip("no_messages", f"{why}instrumentation to record messages")
+    skip = Skip("no_messages", f"{why}instrumentation record messages")
     assert [run.skip for run in runs] == [skip] * 2
     # So does a file of which a limit of the SDK has dropped attributes.
     list(recording.agent([ASKED, DONE] * 40, "openinference"))
@@ -390,7 +390,7 @@ DAMAGE: dict[str, tuple[str, Any] | str] = {
     "a message that is none": messages([3]),
     "no role": messages([{"parts": []}]),
     "parts of another form": messages([{"role": "user", "parts": [3]}]),
-    "a part without a type": messages([{"role": "user", "parts": [{}]}]),
+    "a part whose type is not text": messages([{"role": "user", "parts": [{}]}]),
     "a call without a name": messages([{"role": "assistant", "parts": [{"type": "tool_call"}]}]),
     "messages nested too deep": messages(json.loads("[" * 200 + "]" * 200)),
     "numbers that are none": attribute("llm.input_messages.x.message.role", stringValue="user"),
@@ -547,4 +547,4 @@ def test_a_trace_in_several_files_and_a_later_one_that_repeats_another_are_one_r
     assert found(batch(first), batch(second), batch(second)) == ({"t": WHOLE}, "")
     runs, notices = found(batch(first, span(2, *SECOND, trace="u")))
     assert runs == {"u": WHOLE}
-    assert notices == "1 case left out: another case has all of the same messages: t (0)"
+    assert notices == "1 case left out, because another case has all of the same messages: t (0)"

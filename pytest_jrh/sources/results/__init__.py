@@ -84,13 +84,13 @@ def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
         is_known = isinstance(entry.get("testIdx"), int) and isinstance(entry.get("promptIdx"), int)
         if not is_known or not isinstance(entry.get("vars"), dict):
             is_csv = "Grader Reason" in entry
-            yield "rows of CSV: write .json instead" if is_csv else UNKNOWN
+            yield "rows of CSV, so let promptfoo write .json" if is_csv else UNKNOWN
         elif mapping(entry.get("gradingResult")):
             outputs[index] = entry
             for kind, question, _ in _parts(entry):
                 asked.append(((kind, question), entry["testIdx"]))
         else:
-            yield "outputs with an error or without a grade"
+            yield "outputs that have an error or no grade"
     # What is asked in one test alone is no rubric.
     shared = {assertion for assertion, tests in grouped(asked).items() if len({*tests}) > 1}
     for entry, output in zip(outputs.values(), _outputs(outputs), strict=True):
@@ -267,11 +267,11 @@ def read_langfuse(entries: Sequence[Entry]) -> Iterator[Found]:
         if not name or by is None:
             yield UNKNOWN
         elif not subject:
-            yield "scores without traceId, or fields=subject of v3"
+            yield "scores without traceId (in v3, ask for fields=subject)"
         elif entry.get("dataType") in ("TEXT", "CORRECTION"):
             yield "texts and corrections"
         elif value is None:
-            yield "scores without a value, or with two that differ"
+            yield "scores without a value, or with two different values"
         else:
             yield Score(
                 index,
@@ -466,14 +466,14 @@ def read_results(
             results = Results(form.tool, file, path if is_document else None, numbers)
             if path and (further_pages := _further_pages(values[0])):
                 results.remarks.append(
-                    f"This file is one page of {form.tool}'s answer: {further_pages}."
+                    f"This file is only one page of {form.tool}'s answer: {further_pages}."
                 )
             ids = set()
             for entry in mappings(entries):
                 # One score would count as two verdicts.
                 id_ = text_in(_info(entry), *form.ids)
                 if id_ and id_ in ids:
-                    raise InputError(f"has {printable(id_)} twice", file, hint="keep one of them")
+                    raise InputError(f"has the id {shown(id_)} twice", file, hint="keep one entry")
                 ids.add(id_)
             for found in form.read([*map(mapping, entries)]):
                 if isinstance(found, str):
@@ -501,7 +501,7 @@ def _further_pages(document: Entry) -> str:
         if isinstance(pages, int) and pages > 1:
             return f"page {shown(page)} of {pages}"
         if any(map(values.get, _NEXT.split())):
-            return "it names a next one"
+            return "there is a next page"
     return ""
 
 

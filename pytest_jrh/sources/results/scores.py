@@ -25,7 +25,11 @@ By = Literal["judge", "person", "other"]
 NumberedRow: TypeAlias = "tuple[int, Json]"
 """A row of a table behind the number of its entry, or of its line."""
 UNKNOWN = "entries of an unknown form"
-_WHOSE: Mapping[str, By] = {"judges": "judge", "people": "person", "unknown sources": "other"}
+_WHOSE: Mapping[str, By] = {
+    "by judges": "judge",
+    "by people": "person",
+    "whose source (judge or person) is not known": "other",
+}
 
 
 @frozen
@@ -94,9 +98,9 @@ class Results:
         unclear = dict.fromkeys(case for case, texts in outputs.items() if len(texts) > 1)
         if unclear:
             self.remarks.append(
-                f"{counted(len(unclear), 'id')} with different outputs: {listed(unclear, 3)}. Each "
-                "output is a case, named by the id and a number; a label with only the id belongs "
-                "to none of them."
+                f"Different outputs share {counted(len(unclear), 'id')}: {listed(unclear, 3)}. "
+                "Each output is a case, named by the id and a number; a label with only the id "
+                "belongs to none of these cases."
             )
         counts = Counter[tuple[Hashable, ...]]()
         for place, score in enumerate(self.scores):
@@ -117,7 +121,7 @@ class Results:
         yield from self.remarks
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
         if failed:
-            yield f"{counted(failed, 'judgement')} failed: unscored, and no verdict."
+            yield f"{counted(failed, 'judgement')} failed and gave no verdict."
 
     def rows(
         self, roles: Collection[tuple[str, str]], needed: Collection[str]
@@ -150,8 +154,8 @@ class Results:
         if of_unknown and "verdict" in needed and not verdicts and not labels:
             name = quoted(of_unknown[0].metric)
             notices.append(
-                "Not used as verdicts, because nothing says that a model gave them: "
-                f"{_counts(of_unknown)}. If one is a judge, name it: --verdict {name}"
+                "These scores are not used as verdicts, as nothing says that a model gave them: "
+                f"{_counts(of_unknown)}. If one of them is a judge's, pass --verdict {name}"
             )
         if "verdict" in needed and not labels:
             of_labels = [score.metric for score in labelled]
@@ -161,7 +165,9 @@ class Results:
             if common:
                 unchecked = [score for score in judged if score.metric not in common]
                 if unchecked:
-                    notices.append(f"No person scored {_counts(unchecked)}: not checked.")
+                    notices.append(
+                        f"Verdicts without a person's label (not checked): {_counts(unchecked)}."
+                    )
                 judged = [score for score in judged if score.metric in common]
                 labelled = [score for score in labelled if score.metric in common]
         rows: list[NumberedRow] = []
@@ -169,8 +175,8 @@ class Results:
             latest = _latest(judged)
             if len(latest) < len(judged):
                 notices.append(
-                    f"{counted(len(judged) - len(latest), 'earlier verdict')} of a judge that "
-                    "judged a case again later: not used."
+                    f"{counted(len(judged) - len(latest), 'earlier verdict')} not used, because "
+                    "the judge judged the same case again later."
                 )
             rows += self._verdict_rows(latest, labels)
         if "label" in needed:
@@ -228,17 +234,17 @@ class Results:
             scores = self._of(by)
             if scores:
                 cases = counted(len({score.case for score in scores}), "case")
-                message += f"\n    of {scorers}: {_counts(scores)}, on {cases}"
+                message += f"\n    scores {scorers}: {_counts(scores)}, on {cases}"
         message += "".join(f"\n    {notice}" for notice in self.notices())
         name, check = shlex.quote(self.file), "python -m pytest_jrh check"
         ways = [
             f"say which score is the judge's: {check} {name} --verdict NAME",
             "(and --label NAME if the people's score has another name)",
             f"or label cases: python -m pytest_jrh label {name}",
-            f"and compare the verdicts with them: {check} {name} --labels labels.csv",
+            f"and then compare the verdicts with these labels: {check} {name} --labels labels.csv",
         ]
         if all(score.by == "person" for score in self.scores):
-            ways = [f"compare verdicts with these labels: {check} VERDICTS --labels {name}"]
+            ways = [f"check verdicts by labels in this file: {check} VERDICTS --labels {name}"]
         return InputError(message, self.file, hint="\n    ".join(ways))
 
 
@@ -250,7 +256,7 @@ def quoted(name: str) -> str:
 def _counts(scores: Iterable[Score]) -> str:
     """The metrics of scores, with their counts."""
     counts = Counter(score.metric for score in scores)
-    return listed((f"{printable(name, 50)} ({count:,})" for name, count in counts.items()), 8)
+    return listed((f'"{printable(name, 46)}" ({count:,})' for name, count in counts.items()), 8)
 
 
 def _row(score: Score, rubric: str) -> Json:
