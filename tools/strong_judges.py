@@ -17,13 +17,7 @@ TABLES = ROOT / "examples" / "strong_judges"
 PAGE = ROOT / "docs" / "check.md"
 _BEGINNING = "<!-- From here to the next mark: `python -m tools.strong_judges` -->\n"
 _END = "<!-- The end of what tools.strong_judges writes -->\n"
-PROMPTS = {
-    "vanilla": "all pairs",
-    "vanilla_norules": "a prompt without its rules",
-    "cot": "a prompt that asks for reasons first",
-    "metrics_reference": "a prompt with metrics and a reference",
-    "swap": "asked in both orders",
-}
+PROMPTS = ("vanilla", "vanilla_norules", "cot")
 # `max_drop` and `proof` of the decisions, in the order of the columns.
 _RULES = ((0.0, False), (0.05, False), (0.05, True))
 _SECTION = """
@@ -32,22 +26,20 @@ people's labels (`examples/strong_judges` has the tables with their sources and 
 
 {figures}
 
-- **A figure is about one judge and one kind of cases.** The same judge misses {best} on pairs from
-  other data sets (*Natural*), and {worst} on pairs whose worse answer was written to look right
-  (*{subset}*). So measure your judge on your own cases.
+- **A figure is about one judge and one kind of cases.** The same judge misses {best} on pairs taken
+  from existing data sets (*Natural*), and {worst} on pairs whose worse answer was written to look
+  right (*{subset}*). So measure your judge on your own cases.
 - **Related cases count as one.** The judge is often right or wrong about all requirements of a
   task. If requirements counted as independent, the interval of missed violations would be
-  {narrow} points wide; whole tasks are counted instead, so it is {wide} points wide.
-- **A judge with kappa 0.6** is right about 80% of the cases when half of the cases are violations;
-  a judge with kappa 0 might as well toss a coin. Reports warn about a judge below 0.6.
+  {narrow} points wide; whole tasks are counted instead, so this interval is {wide} points wide.
+- **A judge with kappa 0.6** is right in about 80% of the cases if half of the cases are violations;
+  a judge with kappa 0 might as well toss a coin. Reports warn about a judge with kappa below 0.6.
 
-Compared with `vanilla` by subset, each prompt of GPT-4 has this result of `check`:
-
-{decisions}
-
-With `cot`, which asks for reasons first, recall is {lost} points lower: more than chance explains,
-and less than 5. The result is PASS if you allow 5 points. With `proof` it is UNCLEAR: these pairs
-are too few to prove that the loss on other pairs is below 5 points.
+`check --baseline vanilla --rubric subset` says {no_rules} of the same prompt without its rules
+(`vanilla_norules`), and {cot} of a prompt that asks for reasons first (`cot`): with `cot`, recall
+is {lost} points lower, and 5 points are allowed. For `cot`, `--max-drop 0` gives {strict}, because
+the loss is larger than chance explains. `--proof` gives {proof}, because these pairs are too few
+to prove that the loss on other pairs is below 5 points.
 """
 
 
@@ -74,14 +66,14 @@ def _section() -> str:
         "an agent on GPT-4o: has a coding agent met a requirement? (1,098 requirements)": (
             agents.figures
         ),
-        "GPT-4: is the second of two answers better? pairs from other data sets (Natural)": subsets[
-            "Natural"
-        ],
+        "GPT-4: is the second of two answers better? pairs from existing data sets (Natural)": (
+            subsets["Natural"]
+        ),
         f"GPT-4, pairs made to mislead ({worst})": subsets[worst],
     }
-    for prompt, title in PROMPTS.items():
-        figures[f"GPT-4, {title} (`{prompt}`)"] = totals[prompt]
+    figures["GPT-4, all pairs (`vanilla`)"] = totals["vanilla"]
     lost = _points(totals["vanilla"]["recall"]) - _points(totals["cot"]["recall"])
+    words = {prompt: of_rules for prompt, *of_rules in decisions()}
     return _SECTION.format(
         figures=_figures_table(figures),
         best=f"{100 - _points(subsets['Natural']['recall']):.0f}%",
@@ -89,7 +81,10 @@ def _section() -> str:
         subset=worst,
         narrow=f"{_width(rows.figures['recall']):.0f}",
         wide=f"{_width(agents.figures['recall']):.0f}",
-        decisions=_decisions_table(),
+        no_rules=words["vanilla_norules"][1],
+        strict=words["cot"][0],
+        cot=words["cot"][1],
+        proof=words["cot"][2],
         lost=f"{lost:.1f}",
     )
 
@@ -99,7 +94,7 @@ def decisions() -> list[tuple[str, ...]]:
     rules.
     """
     lines = []
-    for prompt in list(PROMPTS)[1:]:
+    for prompt in PROMPTS[1:]:
         words = []
         for max_drop, proof in _RULES:
             decision = _llmbar(prompt, max_drop, proof=proof).decision
@@ -141,11 +136,6 @@ def _missed(recall: Estimate) -> str:
     assert recall.upper is not None
     lower, upper = 100 * (1 - recall.upper), 100 * (1 - recall.lower)
     return f"{100 - _points(recall):.1f}% ({lower:.1f}-{upper:.1f})"
-
-
-def _decisions_table() -> str:
-    limits = [f"`max_drop: {limit:g}`{', `proof`' * proof}" for limit, proof in _RULES]
-    return _table(("prompt", *limits), ((f"`{name}`", *words) for name, *words in decisions()))
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -76,14 +76,14 @@ SKIPS: Mapping[str, SkipReason] = {
         "annotators disagree ({detail})",
     ),
     "no_plan": SkipReason(
-        "no plan",
+        "no edit planned",
         "Ignore a few. If there are many: the rubric is vague, or does not apply here.",
-        "no plan: {detail}",
+        "no edit planned: {detail}",
     ),
     "unusable_edit": SkipReason(
-        "unusable edit",
+        "the edit could not be used",
         "Ignore a few. If there are many: the editor's model is too weak.",
-        "unusable edit: {detail}",
+        "the edit could not be used: {detail}",
     ),
     "broken_structure": SkipReason(
         "an edit breaks the structure of the transcript",

@@ -157,7 +157,13 @@ COLUMNS = (
         "The mean over classes of F1, the harmonic mean of recall and precision.",
         _CLASSES,
     ),
-    Column("within_one", "share", "within 1", "The share that are at most one level off.", _LEVELS),
+    Column(
+        "within_one",
+        "share",
+        "within 1",
+        "The share of verdicts that are at most one level off the target.",
+        _LEVELS,
+    ),
     Column(
         "mean_absolute_error",
         "number",
@@ -184,8 +190,8 @@ COLUMNS = (
         "flicker",
         "rate",
         "flicker",
-        "How often two verdicts of the judge on one case differ, if `repeats` asks it more than "
-        "once",
+        "How often two verdicts of the judge on one case differ, if `repeats` asks the judge more "
+        "than once",
     ),
 )
 

@@ -175,7 +175,7 @@ def test_a_case_that_is_not_confirmed_is_dropped_with_the_verifiers_words(
     outcome = perturbed(model, goal, pass_required=pass_required)
     is_edited = planner is not NO_PLAN
     if goal == FAIL and not is_edited:
-        no_case = "no plan"
+        no_case = "no edit planned"
         assert set(model.stages) == {"planner", "summary"}
     assert no_case in str(outcome.no_case or "")
     assert (outcome.no_case is None) is not bool(no_case)
