@@ -37,9 +37,8 @@ people's labels (`examples/strong_judges` has the tables with their sources and 
 
 `check --baseline vanilla --rubric subset` says {no_rules} of the same prompt without its rules
 (`vanilla_norules`), and {cot} of a prompt that asks for reasons first (`cot`): with `cot`, recall
-is {lost} points lower, and 5 points are allowed. For `cot`, `--max-drop 0` gives {strict}, because
-the loss is larger than chance explains. `--proof` gives {proof}, because these pairs are too few
-to prove that the loss on other pairs is below 5 points.
+is {lost} points lower, and 5 points are allowed. With `--max-drop 0`, `cot` is {strict}, because
+chance does not explain the loss; with `--proof`, `cot` is {proof}.
 """
 
 
