@@ -331,7 +331,7 @@ def test_what_is_no_verdict_is_said_in_a_few_lines(
         ("", "../../etc/passwd:strict", "must be a function, as pkg.mod:function"),
         ("def strict(:", "judges.py:strict", "SyntaxError: invalid syntax (judges.py, line 1)"),
         ("", "judges.py@no_such", "judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be"),
-        ("", "judges.py@no_such", "file.py@name, or package/name of an installed package"),
+        ("", "judges.py@no_such", "file.py@name, or as package/name if its package is"),
     ],
 )
 def test_missing_code_is_refused(bench: OwnCode, source: str, judge: str, words: str) -> None:

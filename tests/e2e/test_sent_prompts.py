@@ -62,7 +62,7 @@ def test_images_reach_the_judge(make_bench: MakeBench, server: ModelServer, tmp_
     (request,) = [each for each in server.requests if each.stage == "judge"]
     assert "  [image: image 1 (image/png)]\n  [image: a.png]\n  [image: image 2" in request.text
     assert not [url for stage in ("planner", "editor", "verifier") for url in sent(server, stage)]
-    assert "whose data are in the text; for other media, such as images" in session.notices[0]
+    assert "and placeholders for other media, such as images" in session.notices[0]
     assert bench.is_complete
     server.stop()
     assert bench.play().outcomes == session.outcomes
