@@ -191,7 +191,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         "--labels",
         type=_local,
         metavar="FILE",
-        help="a file of labels (CSV or JSON lines): what has a label is judged unchanged",
+        help="a file of labels (CSV or JSON lines); what has a label is judged, and not edited",
     )
     init.add_argument(
         "--judge",
@@ -213,7 +213,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
             help=f"the column with each row's {name}".replace("case", "id"),
         )
     labelled.add_argument(
-        "--label", metavar="COL", default="", help="the column with what people said"
+        "--label", metavar="COL", default="", help="the column with people's labels"
     )
     declare_meanings(init)
     init.add_argument("--scale", metavar="LOW-HIGH", type=scale, help="the scale of numeric labels")
@@ -248,7 +248,7 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
         "--by",
         metavar="COL",
         default="",
-        help="with --sample: draw the same number for each value of a column, such as verdict",
+        help="with --sample: draw equally many cases for each value of a column, such as verdict",
     )
     label.add_argument("--reviewer", metavar="NAME", help="your name (default: the page asks)")
     label.add_argument(
@@ -275,7 +275,7 @@ def _declare_label(label: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("KEPT", "BROKEN"),
         default=(),
-        help="what to show in place of 'yes, it keeps to it' and 'no, it breaks it'",
+        help="what to show instead of 'yes, it keeps to it' and 'no, it breaks it'",
     )
     label.add_argument(
         "--label",

@@ -36,15 +36,15 @@ _COLUMNS = {
     "settled": "final labels, which override what people said",
 }
 _OF_SEVERAL = {
-    "label": "what people said; may be given once for each person",
-    "verdict": "what a judge said; give it once for each judge",
+    "label": "people's labels; may be given once for each person",
+    "verdict": "a judge's verdicts; give it once for each judge",
     "by": "a category to report on; may be given several times",
 }
 _OF_BASELINE = {
     "proof": "PASS only if a loss of more than --max-drop is unlikely on other cases, too",
     "common": "compare only the cases that both tables have; by default, a missing case fails",
     "same-judge": "the baseline is the same judge with another prompt, not another judge",
-    "gate-by": "decide on each category of --by, too, with twice --max-drop as its limit",
+    "gate-by": "decide also on each category of --by, with twice --max-drop as the limit",
 }
 
 
@@ -102,7 +102,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         "--labels",
         metavar="FILE",
         default="",
-        help="another file with what people said",
+        help="another file with people's labels",
     )
     declare_meanings(check)
     numbers = check.add_mutually_exclusive_group()
@@ -163,7 +163,7 @@ def declare_meanings(command: argparse.ArgumentParser) -> None:
         type=_meaning_of_one,
         action="append",
         default=[],
-        help="what 1, true and yes mean; COL=violated says it for one column only",
+        help="what 1, true and yes mean; COL=violated: what they mean in the column COL",
     )
 
 
@@ -185,7 +185,7 @@ def check_file(options: argparse.Namespace) -> int:
                 f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}", key="--report"
             )
         if os.path.realpath(path) in map(os.path.realpath, inputs):
-            raise InputError(f"got {shown(str(path))}, which is the table itself", key="--report")
+            raise InputError(f"got {shown(str(path))}, which is also read", key="--report")
     checked = check_table(options.table, **settings)
     if checked.judge_names and not checked.session.is_judged:
         if checked.table.table.results:
@@ -221,7 +221,7 @@ def _settings(options: argparse.Namespace) -> Json:
         width = options.scale[1] - options.scale[0]
         if not 0 <= options.within < width:
             raise InputError(
-                f"got {options.within}; must be >= 0 and below {width}, the scale's width",
+                f"got {options.within}; must be >= 0 and below {width}, the width of the scale",
                 key="--within",
             )
     values.update(meanings(options))
@@ -239,7 +239,9 @@ def meanings(options: argparse.Namespace) -> Json:
         by_option[name] = {}
         for word, value in getattr(options, name):
             if by_option[name].setdefault(word, value) != value:
-                raise InputError(f"gives {shown(word or 'a 1')} two meanings", key=f"--{name}")
+                raise InputError(
+                    f"gives {shown(word) if word else 'a 1'} two meanings", key=f"--{name}"
+                )
     return by_option
 
 
@@ -304,13 +306,13 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         yield "; ".join(meanings)
     yield from _class_lines(checked)
     if strangers := values.strangers():
-        yield f"--map: no label or verdict is {listed(strangers)}"
+        yield f"--map: no label or verdict is {listed(map(shown, strangers))}"
     for column in values.of_numbers:
         event = "violation"
         if values.bare_ones[column] == "passed":
             # So a threshold that is found is not one to give.
             event = "pass; the figures below use 1 - p, the probability of a violation"
-        yield f"the numbers in {column} are probabilities of a {event}"
+        yield f"the numbers in the column {shown(column)} are probabilities of a {event}"
     judges = checked.judge_names
     if judges:
         [grounds] = checked.session.grounds.values()
@@ -323,9 +325,9 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         if bare:
             yield f"{counted(bare, 'case')} with neither label nor verdict: ignored"
         if count := sum(case.label is not None and not case.given for case in table.cases.values()):
-            yield f"{counted(count, 'label')} of cases without a verdict, not used."
+            yield f"{counted(count, 'label')} not used: no verdict on the same case."
     for column, count in values.errors.items():
-        yield f"! {counted(count, 'cell')} of {column} with a spreadsheet error, read as empty"
+        yield f"! {counted(count, 'cell')} of {shown(column)} read as empty: spreadsheet errors"
     sets = checked.decision.sets if checked.decision else ()
     if any(of.asked.question == "another" for of in sets):
         yield "the baseline counts as another judge; pass --same-judge if only the prompt is new"
@@ -343,19 +345,19 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
         is_in_file = role != "label" or has_labels
         # Columns of results have the names of their roles.
         if is_in_file and not (results and column.removesuffix("_id") == role):
-            parts.append(f"{role}: {column}")
+            parts.append(f"{shown(column)} as {role.replace('by', 'category')}")
     if not columns.case:
-        parts.append("each row a case")
+        parts.append("each row as a case")
     if baseline and not columns.baseline:
-        parts.append(f"baseline: {baseline}")
+        parts.append(f"{shown(baseline)} as baseline")
     systems = system_fields(table.table.columns) if table.systems else []
     if systems:
-        parts.append(f"systems: {listed(systems)}")
+        parts.append(f"{listed(map(shown, systems))} as systems")
     contents = []
     if results:
         contents.append(f"{results.tool}'s results")
     if parts:
-        contents.append(f"columns {', '.join(parts)}")
+        contents.append(f"used: {', '.join(parts)}")
     line = f"{table.table.file}: {', '.join(contents)}"
     if shown_columns := [*columns.shown, *columns_named(table.table, BESIDE)]:
         line += f"; shown: {listed(shown_columns)}"
@@ -378,7 +380,7 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
         of_pairs = "pairs of answers, of which one is better" if scale.orders else "classes"
         line = f"{of_pairs}: {', '.join(one_line(of.word) for of in classes)}"
         if len(classes) == 2:  # noqa: PLR2004 - two
-            line += "; --map WORD=violated and WORD=satisfied if one word is the violation"
+            line += "; if one is a violation, pass --map WORD=violated --map WORD=satisfied"
         yield line
     said: dict[str, set[int | None]] = {
         "label": {*verdicts.label.names},
@@ -394,14 +396,14 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
         for word in alone:
             if match := nearest(word, known):
                 ways.append(f"--map {shlex.quote(one_line(f'{word}={match}'))}")
-        line = f"no {noun} is {listed(map(one_line, alone))}; "
+        line = f"no {noun} is {listed(map(shown, alone))}; "
         if ways:
-            yield f"{line}for a typo, use {listed(ways)}; --map WORD= counts WORD as missing"
+            yield f"{line}for a typo, pass {listed(ways)}; to count a word as missing, --map WORD="
         elif noun == "label" and alone and is_labelled:
             # A class that a judge never gives is in its figures.
-            yield f"{line}--map WORD= counts WORD as missing"
+            yield f"{line}to count a word as missing, pass --map WORD="
     if NOT_APPLICABLE in said["label"] | said["verdict"]:
-        yield f"{NO_SUCH} counts as an answer, right or wrong; --map {NO_SUCH}= makes it missing"
+        yield f"{NO_SUCH} counts as an answer; to count {NO_SUCH} as missing, pass --map {NO_SUCH}="
 
 
 _MOST_WORDS = 6

@@ -78,10 +78,10 @@ from pytest_jrh.stats.verdicts import (
 
 _MOST_KEPT = 8192
 _MOST_NAMED = 3
-_ITSELF = "is compared with itself"
+_ITSELF = "would be compared with itself"
 _WEIGHTED = (
-    "the labelled cases were drawn by the judge's verdicts, so they have more of the "
-    "judge's mistakes than of the baseline's: the two cannot be compared"
+    "the labelled cases were drawn by the judge's verdicts, so the judge has more mistakes among "
+    "them than the baseline has, and the two cannot be compared"
 )
 
 
@@ -145,7 +145,9 @@ class CheckSettings:
                     assigned.append((role, "" if is_none else column))
         if any(PLACE in column for _, column in assigned):
             if self.rubric:
-                raise InputError(f"cannot be used with {PLACE}", key="--rubric")
+                raise InputError(
+                    f"cannot be used if the name of a column has {PLACE}", key="--rubric"
+                )
             assigned.append(("rubric", PLACE))
         return assigned
 
@@ -223,7 +225,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
     if baseline not in table.columns and os.path.exists(baseline):  # noqa: PTH110
         if Path(table.file).resolve() == Path(baseline).resolve():
             raise InputError(
-                _ITSELF,
+                f"the table {_ITSELF}",
                 table.file,
                 key="--baseline",
                 hint="name a file or a column of earlier verdicts",
@@ -269,7 +271,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
                     _WEIGHTED,
                     labels.file,
                     key="--baseline",
-                    hint="label a sample that is drawn at random: --sample N without --by",
+                    hint="label a sample that is drawn at random: `label --sample N` without --by",
                 )
             checked.notices.append(stand_for)
         add_labels(checked, labelled)
@@ -422,10 +424,10 @@ class TableResults(Sequence[CaseResult]):
             self.judges = [judge for judge in table.judges if judge != baseline]
             if not self.judges:
                 raise InputError(
-                    f"{baseline} {_ITSELF}",
+                    f"{shown(baseline)} {_ITSELF}",
                     table.table.file,
                     key="--baseline",
-                    hint="name another one",
+                    hint="name another column, or a file",
                 )
         self.judges_before: dict[str, str] = {}
         if how.baseline:

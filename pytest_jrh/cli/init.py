@@ -162,7 +162,7 @@ def look_at(
         if not options.label and CHOSEN in map(as_word, pair):
             options.label = CHOSEN
         if not (options.label or options.labels):
-            message = "nothing says which of two answers is better"
+            message = "nothing says which of the two answers is better"
             hint = "name the labels: --label COL, or --labels FILE"
             problems.append(Problem(message, str(log), hint=hint, answer="--label COL"))
     options.of = options.of or ("runs" if table is None else "answers")
@@ -345,8 +345,8 @@ def _refuse(problems: list[Problem], options: Namespace) -> None:
         parts = ["python -m pytest_jrh", shlex.join(options.arguments), *dict.fromkeys(asked)]
         command = " ".join(parts)
         to_fill_in = re.findall(r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bWORD\b", command)
-        own = listed(dict.fromkeys(to_fill_in))
-        message = f"Then run this{own and ', with your own values for '}{own}:"
+        own = f"{listed(dict.fromkeys(to_fill_in))}".replace("ONE", "ONE (violated or passed)")
+        message = f"Then run this{own and ', with your own values in place of '}{own}:"
         problems.append(Problem(message, hint=command))
     if problems:
         raise InputError(problems)
@@ -383,17 +383,15 @@ def _problems_of_names(options: Namespace, entries: Sequence[tuple[str, str]]) -
     """The entries are ids of rubrics and their texts, empty where they are to be filled in."""
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
-        hint = (
-            "pass only an ID, and write text and levels into the rubric file; or --scale LOW-HIGH"
-        )
-        problems.append(Problem("--rubric: TEXT has no levels for --ordinal", hint=hint))
+        hint = "pass only an ID, and write text and levels into the file; or pass --scale LOW-HIGH"
+        problems.append(Problem("--rubric: --ordinal needs levels, which TEXT lacks", hint=hint))
     if (options.label or options.labels) and not entries:
         hint = "name the rubric, such as --rubric honest"
         message = "--rubric: nothing says which rubric the labels are about"
         problems.append(Problem(message, hint=hint, answer="--rubric 'ID: TEXT'"))
     if (options.one or options.map) and not (options.label or options.labels or options.prompt):
         hint = "name the labels: --label COL, or --labels FILE"
-        problems.append(Problem("--map and --one have no values to explain", hint=hint))
+        problems.append(Problem("--map and --one explain labels, but none are named", hint=hint))
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:
@@ -419,8 +417,8 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
         return []
     return [
         Problem(
-            f"{argument}: got {shown(name)}; must be at most 64 letters, digits or `_`; `-` and "
-            "`.` may be inside"
+            f"{argument}: got {shown(name)}; must be at most 64 letters, digits, `_`, `-` or "
+            "`.`; `-` cannot be first, and `.` neither first nor last"
         )
     ]
 
@@ -484,7 +482,8 @@ def known_columns(
             columns[part] = "".join(found[:1])
             setattr(options, part, columns[part])
             if len(found) > 1:
-                message, answer = f"{listed(found)} may be the {part}", f"--{part} COL"
+                message = f"{' or '.join(map(shown, found))} may be the {part}"
+                answer = f"--{part} COL"
                 hint = f"choose one: {answer}"
                 problems.append(Problem(message, table.file, hint=hint, answer=answer))
     known = () if table is None else table.columns
@@ -496,11 +495,11 @@ def known_columns(
             # Of JSON it may be further down: human.ok, or /human/ok.
             place = f"/{column.removeprefix('/').replace('.', '/')}"
             if table is None or not table.at(place):
-                message = "contains runs, which have no columns"
+                message = "this file contains runs, which have no columns"
                 hint = "if each line is a request with its answer, pass --of answers"
                 if table is not None:
-                    message = f"has no column {shown(column)}; its columns are {listed(known)}"
-                    hint = nearest_hint(column, known) or "name one of them"
+                    message = f"got {shown(column)}; the columns are {listed(map(shown, known))}"
+                    hint = nearest_hint(column, known) or "name one of these columns"
                 missing.append(Problem(message, str(options.log), None, f"--{option}", hint))
             setattr(options, option, column := place)
         if column and option in _KEYS:
@@ -537,15 +536,15 @@ def labels_in(
     wrong = options.map.keys() & map(as_word, unknown)
     if unread and re.fullmatch(r"\D{1,200}", "".join(unknown)) and not wrong:
         options.unknown, unread = unknown, []
-        message = f"nothing says what {listed(map(shown, unknown))} in {column} means"
-        hint = f"map each to {of_files['answers']}: --map WORD=MEANING"
+        message = f"nothing says what {listed(map(shown, unknown))} in {shown(column)} means"
+        hint = f"map each word to {of_files['answers']}: --map WORD=MEANING"
         problems.append(Problem(message, hint=hint))
     # What a word of the prompt means may be said, too.
     asked = " ".join((options.verdict, *options.rubric, options.prompt_text))
     texts_seen = [*filter(None, values.seen[column])]
     for word in values.strangers():
         if word not in asked.casefold():
-            message = f"{shown(word)} is not a value of {column}; its values are "
+            message = f"{shown(word)} is not in the column {shown(column)}, which has "
             message += listed(texts_seen, 8)
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     with collecting(unread):
@@ -589,16 +588,16 @@ def judge_prompt(options: Namespace, values: Json, problems: list[Problem]) -> N
     for name, match in places.items():
         line, answer = text.count("\n", 0, match.start()) + 1, ""
         if not names[name]:
-            message = f"{match[0]} is not a part of {values['an']} {values['one']}"
+            message = f"unknown variable {match[0]}"
             choices = JUDGE.variables.difference(values["hidden"].split())
             hint = nearest_hint(name, choices) or f"write {values['placeholders']}"
             if len(unknown) == 1 and columns and "context" not in names.values():
                 near = [of for of in options.table_columns if words_of(of) & words_of(name) - {""}]
                 answer = f"--context {shlex.quote(near[0]) if near else 'COL'}"
-                hint = f"{'' if near else f'{hint}; or '}name the column: {answer}"
+                hint = f"{'' if near else f'{hint}; '}for the context, name the column: {answer}"
         elif names[name] == "context" and not columns.get("context", True) and "{%" not in text:
-            message, answer = f"{match[0]} shows a context, but no answer has one", "--context COL"
-            hint = f"name the column, {answer}, or remove {match[0]} from the prompt"
+            message, answer = f"{match[0]} shows a context, but no answer has any", "--context COL"
+            hint = f"name the column of the context, {answer}, or remove {match[0]} from the prompt"
         else:
             continue
         problems.append(Problem(message, file, line, hint=hint, answer=answer))
@@ -680,17 +679,17 @@ def _verdict_values(text: str, options: Namespace, values: Json, problems: list[
         if offered and re.search(_REASON_FOLLOWS, text.rpartition(offered[-1])[2]):
             pattern = rf"(?i)\A{head}(?=\W*?(?:[-.:,;!\u2013\u2014\n]|\Z))"
         if "json" in words:
-            message = "nothing says where in an answer the verdict is"
+            message = "nothing says where in an answer of the judge the verdict is"
             answer = f"--verdict '{form}'"
             problems.append(Problem(message, file, hint=f"use {answer}", answer=answer))
     options.unknown |= dict.fromkeys(strangers)
     if strangers:
-        message = f"ends in {listed(map(shown, offered))}"
-        hint = f"say what these words mean, {' or '.join(scale.words.values())}: "
+        message = f"ends in {listed(map(shown, offered))}, and nothing says what each word means"
+        hint = f"map each word to {' or '.join(scale.words.values())}: "
         hint += f"--map {shlex.quote(strangers[0])}=MEANING"
         problems.append(Problem(message, file, hint=hint))
     elif len({*scores.values()}) < len(scale.words):
-        message = f"nothing says which words of a verdict mean {listed(scale.words.values())}"
+        message = f"nothing says which words in a verdict mean {' and '.join(scale.words.values())}"
         ways = " ".join(f"--map WORD={meaning}" for meaning in scale.words.values())
         problems.append(Problem(message, file, hint=f"use {ways}", answer=ways))
     return {"pattern": pattern, "score_map": {} if scale.is_ordered else scores}

@@ -88,9 +88,12 @@ def label_file(options: Namespace) -> int:
                 hint="name a column with a different id for each text: --case COL",
             )
     if without_text := sum(not item.turns for item in items.values()):
-        notices = (*notices, f"{counted(without_text, 'case')} without a text: left out")
+        notices = (*notices, f"{counted(without_text, 'case')} left out: no text")
     if again := rows - len(items):
-        notices = (*notices, f"{counted(again, 'row')} left out: same case and text as above")
+        notices = (
+            *notices,
+            f"{counted(again, 'row')} left out: an earlier row has the same case and text",
+        )
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
     cases = _cases(items.values(), _rubrics(options.rubric, rubric_ids), pair)
     if options.labels:
@@ -98,12 +101,14 @@ def label_file(options: Namespace) -> int:
         done = {id(known.case_of(row)) for row in read_rows(options.labels).rows}
         cases = [case for case in cases if id(case) not in done]
     if not cases:
-        message = f"has no text for that rubric; its rubrics: {listed(rubric_ids) or 'none'}"
+        message = (
+            f"has no text for the rubric of --rubric; rubrics here: {listed(rubric_ids) or 'none'}"
+        )
         if options.label or options.labels:
             message = "already has a label for every text"
         elif not options.rubric:
             message = "has no rubric, so there is nothing to ask about the texts"
-        raise InputError(message, str(path), hint='say what to ask: --rubric "ID: TEXT"')
+        raise InputError(message, str(path), hint='give a rubric: --rubric "ID: TEXT"')
     # One case of each rubric.
     asked = [*{case.rubric.id: case for case in cases}.values()]
     if table is not None:
@@ -124,7 +129,7 @@ def label_file(options: Namespace) -> int:
             words = {case.spec.label_key: case.run.metadata["text"].word for case in cases}
             if without_word := [*words.values()].count(""):
                 left_out = (
-                    f"{counted(without_word, 'case')} without a value in {options.by}: not drawn"
+                    f"{counted(without_word, 'case')} not drawn: no value in {shown(options.by)}"
                 )
                 notices = (*notices, left_out)
             labelled = {label.case_digest for label in labels.people()}
@@ -147,10 +152,11 @@ def label_file(options: Namespace) -> int:
     server = serve(Labelling(board, votes, words=options.words, file=out.name))
     lines = [
         *notices,
-        f"{path}: {progress.shown:,} of {counted(total, 'case')} to label, {progress.done:,} done",
-        f"label them at {server.url}",
-        f"Each label is written to {out} at once ({len(labels.people()):,} so far). "
-        "Ctrl-C stops; run the same command again to continue.\n",
+        f"{path}: you are asked to label {progress.shown:,} of {counted(total, 'case')}; "
+        f"{progress.done:,} of these are done",
+        f"label the cases at {server.url}",
+        f"Each label is written to {out} at once. Ctrl-C stops; run the same command again to "
+        "continue.\n",
     ]
     sys.stdout.write(visible("\n".join(lines)))
     sys.stdout.flush()
@@ -161,7 +167,7 @@ def label_file(options: Namespace) -> int:
     text = _how_far_people_agree(people, out)
     if people:
         commands = _next_commands(options, table, verdicts, asked)
-        text += f"{_how_many(people)}, for: {commands}"
+        text += f"{out} has {_how_many(people)} for these cases. Next: {commands}"
     sys.stdout.write(visible(text))
     return 0
 
@@ -170,7 +176,7 @@ def _how_many(people: Sequence[PersonLabel]) -> str:
     """How many labels people gave, and how often they could not tell."""
     unsure = sum(label.label is None for label in people)
     text = counted(len(people) - unsure, "label")
-    return f"{text} and {unsure:,} times “cannot tell”" if unsure else text
+    return f"{text} and {counted(unsure, 'answer')} “cannot tell”" if unsure else text
 
 
 def _next_commands(
@@ -194,7 +200,7 @@ def _next_commands(
         return f"{_PROGRAM} {shlex.join(check)}\n"
     text = f"{_PROGRAM} {shlex.join(suite)}\n"
     if table is not None:
-        text += f"or, for a column of verdicts: {_PROGRAM} {shlex.join(check)}\n"
+        text += f"or, to check a column of verdicts: {_PROGRAM} {shlex.join(check)}\n"
     return text
 
 
@@ -205,7 +211,7 @@ def _refuse_options(options: Namespace, out: Path) -> None:
     if not 0 <= options.overlap <= 1:
         raise InputError(f"got {options.overlap}; must be from 0 to 1", key="--overlap")
     if options.disagreements and options.out:
-        message = "cannot be used with --disagreements: new labels are written to that file"
+        message = "cannot be used with --disagreements, whose file gets the new labels"
         raise InputError(message, key="--out")
     if out.suffix.lower() != ".csv":
         key = "--disagreements" if options.disagreements else "--out"
@@ -221,7 +227,7 @@ def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
                 f"new labels would have {'some' if by else 'none'}",
                 str(out),
                 row.line,
-                hint="name another file: --out CSV; labels have weights only with --by",
+                hint="name another file: --out CSV; only labels made with --by have weights",
             )
 
 
@@ -248,9 +254,11 @@ def _how_far_people_agree(people: Iterable[PersonLabel], out: Path) -> str:
     if not shared:
         return ""
     agreed = shared.count(1)
-    text = f"people agree on {agreed:,} of {counted(len(shared), 'case')} labelled by several"
+    text = (
+        f"people agree on {agreed:,} of {counted(len(shared), 'case')} that several people labelled"
+    )
     if agreed < len(shared):
-        text += f"; settle the others: the same command with --disagreements {out}"
+        text += f"; to settle the others, add --disagreements {out} to the command"
     return f"{text}\n"
 
 
@@ -266,9 +274,9 @@ def _other_words(table: Table, verdicts: Iterable[str], asked: Iterable[Case]) -
         words = dict.fromkeys(filter(None, table.texts(column)))
         if words and not _has_answer(table, column, asked):
             yield (
-                f"The verdicts in {column} are {listed(words, 5)}, but people are asked for "
-                f"{listed(answers, 5)}: name a rubric file with these verdicts as its classes or "
-                "levels (--rubric FILE), or tell `check` what they mean (--map)."
+                f"The verdicts in {shown(column)} are {listed(words, 5)}, but people answer "
+                f"{listed(answers, 5)}: name a rubric file with these verdicts as classes or levels"
+                " (--rubric FILE), or tell `check` what these verdicts mean (--map)."
             )
 
 

@@ -175,7 +175,7 @@ def _what_differs(
         else:
             case = None
     except NoVerdictCase as reason:
-        return "" if is_disputed else f"the suite has none ({reason})"
+        return "" if is_disputed else f"the suite has no such case ({reason})"
     except Unscored:
         # What cannot be read cannot be compared, and its case is red by itself.
         return ""
@@ -187,6 +187,6 @@ def _what_differs(
     if case is None or case_digest(case) == result.case_digest:
         return ""
     if not is_disputed and content_digest(case) != result.extra.content:
-        return "its text or its rubric's text is different"
+        return "the text of the case or of its rubric is different"
     label = "disputed" if is_disputed else result.label
-    return f"its label was {label}, and is {case.expected} now"
+    return f"the label was {label}, and is {case.expected} now"

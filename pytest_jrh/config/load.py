@@ -235,7 +235,7 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
             converted.mistakes.add(key, message, hint)
         elif mode != "binary" and (probe.binary_only or section.variants == ("flip",)):
             where = "on a scale" if mode == "ordinal" else "of classes"
-            message = f"{name} needs a binary suite: {where} the probe would have no case"
+            message = f"{name} needs a binary suite; the probe has no case in a suite {where}"
             converted.mistakes.add(key, message, f"remove {name}")
         for number, test in enumerate(section.of):
             if test not in bases and bases:
@@ -268,7 +268,7 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
 
 _CHANGES = {
     "all": "other tests",
-    "failing": "tests whose rubrics are violated",
+    "failing": "tests whose cases violate a rubric",
     "edited": "tests with edits that violate a rubric",
 }
 
@@ -391,7 +391,7 @@ def _frozen_file(
         places.mistakes.add(
             key,
             f"the cases of the tests are in different files ({listed(names)})",
-            f"set {converted.name(('output', 'dir'))}, or give the path of the file",
+            f"set {converted.name(('output', 'dir'))}, or give the path of one file",
         )
         return None
     return places.file(key, "".join(names) or None, "the frozen suite")
@@ -423,14 +423,14 @@ def _check_judges(
         for key in ("score_map", "verdict"):
             is_prompt = kind.keys is None and getattr(section, key) is not None
             if is_prompt and entry.prompt_path is None:
-                message = "needs a prompt that asks for these values; the built-in prompt asks for "
+                message = "needs your own prompt for these values; the built-in prompt asks for "
                 message += "scores"
-                yield Mistake(entry.place_of(key), message, "set prompt_path, too")
+                yield Mistake(entry.place_of(key), message, "set prompt_path to your own prompt")
         of_pairs = "pairs are judged by one rubric at a time" if suite.scale.orders else ""
         if section.together and (of_pairs or kind.one_rubric or section.verdict):
             message = of_pairs or kind.one_rubric
-            message = message or "`verdict` is a pattern for one verdict in a text, not for several"
-            hint = "leave out together; or use a prompt that asks for JSON, or your own function"
+            message = message or "cannot be used with `verdict`, which finds one verdict in a text"
+            hint = "remove `together`"
             yield Mistake(entry.place_of("together"), message, hint)
         for value, score in (section.score_map or {}).items():
             if answers and score not in answers:
@@ -440,7 +440,7 @@ def _check_judges(
                 yield Mistake((*entry.place_of("score_map"), value), message)
         has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
         if section.threshold is not None and not has_use:
-            message = "needs a judge in Python, in a binary suite without score_map"
+            message = "needs a judge in Python and a binary suite, and no score_map"
             yield Mistake((*entry.place, "threshold"), message)
         for key, message, hint in () if own_judge else misplaced_keys(entry.section, kind):
             yield Mistake((*entry.place, key), message, hint)
@@ -466,16 +466,16 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if not config.suite.rubrics:
         yield Mistake(_RUBRICS, f"no rubrics are named; set {converted.name(_RUBRICS)}")
     if not kinds:
-        names = " and ".join(map(converted.kind, KINDS))
-        yield Mistake(KINDS_KEY, f"no test is to be run; must be a list of {names}")
+        names = listed(map(converted.kind, KINDS))
+        yield Mistake(KINDS_KEY, f"no test is to be run; list one or more of {names}")
     within = config.suite.within
     called = "of classes" if mode == "classes" else mode
     if config.suite.answers is not None and mode != "binary":
         message = f"names the two answers of a binary suite, but this suite is {called}"
-        yield Mistake(("suite", "answers"), message, "leave it out")
+        yield Mistake(("suite", "answers"), message, "remove this key")
     if within is not None and mode != "ordinal":
         message = f"needs an ordinal suite, but this suite is {called}"
-        yield Mistake(("suite", "within"), message, "leave it out")
+        yield Mistake(("suite", "within"), message, "remove this key")
     of_pairs = [*map(converted.kind, (LABELS.name, PERTURBATION.name, SWAP.name))]
     if config.suite.of == "pairs":
         others = [kind for kind in map(converted.kind, kinds) if kind not in of_pairs]
@@ -483,10 +483,10 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
             message = (
                 f"{listed(others) or 'cases.flip and cases.examples'} cannot be used with pairs"
             )
-            yield Mistake(KINDS_KEY, f"{message}; must be {listed(of_pairs)}")
+            yield Mistake(KINDS_KEY, f"{message}; with pairs, use only {listed(of_pairs)}")
     elif SWAP.name in kinds or config.judge.orders:
         message = f"{SWAP.name} and judge.orders need pairs, but this suite has none"
-        yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or leave out both")
+        yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or remove swap and judge.orders")
     for index, judge in enumerate(config.judges):
         if judge.orders:
             message = "is set for one judge, but all judges see the same orders"
@@ -495,7 +495,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if best and mode == "classes":
         made = listed(map(converted.kind, best))
         message = f"{made} makes runs that satisfy a rubric, but no class means satisfied"
-        yield Mistake(KINDS_KEY, message, "use perturbation: it makes cases of each class")
+        yield Mistake(KINDS_KEY, message, "use perturbation, which makes cases of each class")
     answers = _answers(suite.rubrics)
     for rubric in suite.rubrics:
         offered = rubric.scale.scores
@@ -528,7 +528,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     for key, kind in needed_by.items():
         if kinds and kind not in kinds:
             name, of_suite = converted.kind(kind), listed(map(converted.kind, kinds))
-            message = f"got {shown(name)}, which is not in {key_of_kinds} ({of_suite})"
+            message = f"got {shown(name)}, which is not in {key_of_kinds}: {of_suite}"
             yield Mistake(key, message, f"add {name} to {key_of_kinds}")
     instead = "set gate.max_error" if mode == "ordinal" else "set gate.min_accuracy"
     for limit, modes in _MODES_OF_LIMITS.items():
@@ -558,7 +558,10 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
         sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
         if len(sources) != 1:
             mistake = f"has {listed(sources)}" if sources else "does not say where the labels are"
-            yield Mistake(("labels", index), f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
+            yield Mistake(
+                ("labels", index),
+                f"{mistake}; must have exactly one of the keys {listed(LABEL_SOURCES)}",
+            )
         key = ("labels", index, "rubric_id")
         if section.rubric_id is not None:
             yield from _check_id(key, section.rubric_id, ids, "suite's rubrics")
@@ -584,7 +587,7 @@ def _notices(
     kinds, key_of_kinds = config.tests, converted.name(KINDS_KEY)
     sentences = []
     if converted.unused:
-        sentences.append(f"not used: {', '.join(map(dotted, converted.unused))}")
+        sentences.append(f"these keys are not used: {', '.join(map(dotted, converted.unused))}")
     for probe in config.probes:
         if probe not in kinds:
             sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
@@ -597,7 +600,7 @@ def _notices(
         sentences.append(f"labels.unlabelled has no effect in {suite}")
     if config.rand.table == "xlsx":
         sentences.append(
-            f"{converted.name(('rand', 'table'))} is xlsx; tables are written as CSV, which "
+            f"{converted.name(('rand', 'table'))} is xlsx, but tables are written as CSV, which "
             "spreadsheets open, too"
         )
     metric = config.rand.metric

@@ -295,7 +295,7 @@ def _read(path: KeyPath, value: Any, values: dict[KeyPath, Any], mistakes: Mista
     depth = len(path)
     names = list(dict.fromkeys(str(known[depth]) for known in KNOWN if known[:depth] == path))
     if not isinstance(value, dict):
-        mistakes.add(path, received(value, f"a mapping with the keys {', '.join(names)}"))
+        mistakes.add(path, received(value, f"a mapping (possible keys: {', '.join(names)})"))
         return
     for name, item in value.items():
         place = (*path, name)
@@ -324,13 +324,13 @@ def _panel(converted: Converted, values: dict[KeyPath, Any], *, is_of_answers: b
         if columns is not None and not is_of_answers:
             converted.unused.append((*path, "preprocess_columns_map"))
         elif columns not in (None, of_suite):
-            message = "must be the suite's, or left out: all judges of a panel see the same columns"
+            message = "must be left out, or be the same as in the suite for all judges"
             converted.mistakes.add((*path, "preprocess_columns_map"), message)
         of_judge = entry.pop("template", None)
         # Of answers those of one scale, which differ in its words alone.
         is_same = is_of_answers and _SCALES.get(str(of_judge)) == _SCALES.get(str(template))
         if of_judge not in (None, template) and not is_same:
-            expected = f"the suite's, {template}: all judges of a panel use it"
+            expected = f"{template} as in the suite, because all judges of a panel use one template"
             converted.mistakes.add((*path, "template"), received(of_judge, expected))
 
 
@@ -504,15 +504,15 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
         message, hint = received(template, " or ".join(TEMPLATES)), None
         if template == _CLASSES:
             message = f"got {_CLASSES}, but RAND's files do not say which classes there are"
-            hint = "write a config of this plugin's own, whose rubric has classes"
+            hint = "write a config of pytest-jrh instead, with a rubric that has classes"
         mistakes.add(TEMPLATE, message, hint)
         values[TEMPLATE] = None
     if values[_SELF_LABELLED] is True:
-        message = "got true; the judge would label its own cases, so it would always be right"
+        message = "got true; the judge would make its own labels, so it would always be right"
         mistakes.add(_SELF_LABELLED, message, f"name a column of labels in {dotted(_LABEL)}")
     if values[DEBUG] is True:
-        message = "got true; every answer would be 0, without a call"
-        mistakes.add(DEBUG, message, "pytest --jrh-plan says which calls there would be")
+        message = "got true, which would make every answer 0 without a call"
+        mistakes.add(DEBUG, message, "to see which calls there would be, run pytest --jrh-plan")
 
     # Which columns of the table are what; a row without an id is named by its number.
     for written, ours in _PARTS.items():
@@ -522,7 +522,7 @@ def _convert_answers(converted: Converted, values: dict[KeyPath, Any]) -> bool:
     column = values[_LABEL] or _LABEL[-1]
     converted.put(_LABEL, "labels", {"metadata": column}, is_fallback=True)
     if values[_REFERENCE] not in (None, column):
-        expected = f"{column}: judges and their majority are compared with these labels"
+        expected = f"{column}, because judges and their majority are compared with these labels"
         mistakes.add(_REFERENCE, received(values[_REFERENCE], expected))
 
     _place_tests(converted, values)
@@ -547,7 +547,7 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
     names = known_names(converted, RUN, values[RUN], known) or []
     judged = known_names(converted, JUDGED, values[JUDGED], known) or names
     if not values[RUN]:
-        converted.mistakes.add(RUN, f"no test is to be run; must be a list of {', '.join(known)}")
+        converted.mistakes.add(RUN, f"no test is to be run; list one or more of {', '.join(known)}")
     tests = {}
     texts = {}
     for name in (*names, UNCHANGED):
@@ -596,6 +596,6 @@ def _own_tests() -> dict[str, Json]:
                         tests[name] = {"instruction": text, "changes": changes}
         except AttributeError:
             raise InputError(
-                "must have groups, and in each group the names of tests with their texts", file
+                "must have groups; each group maps names of tests to texts", file
             ) from None
     return tests

@@ -62,7 +62,7 @@ def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Probl
             mistakes.add(
                 (*place, "id"),
                 f"duplicate id {shown(rubric.id)}, {lines}",
-                "ids must be unique: they name cases and recordings",
+                "ids must be unique, because cases and recordings are named after them",
             )
         rubrics.setdefault(rubric.id, rubric)
     return list(rubrics.values()), [*document.problems, *document.problems_of(mistakes)]
@@ -113,13 +113,13 @@ def suite_rubrics(
                     "add score_levels; or set rand.scale: [1, 5] for rubrics without score_levels"
                 )
         if not orders and bool(rubric.classes) != (mode == "classes"):
-            key, hint = "classes", "choose rubrics of one kind with cases.rubrics"
+            key, hint = "classes", "in cases.rubrics, choose only rubrics of one kind"
             message = "has no classes, but this is a suite of classes"
             if rubric.classes:
                 message = f"has classes, but this suite is {mode}"
         if rubric.answers is not None:
-            key, message = "answers", "has names for its answers, which only `label` uses"
-            hint = "name the two answers of a suite with suite.answers"
+            key, message = "answers", "has the key answers, which only the command `label` uses"
+            hint = "to name the two answers in a suite, set suite.answers"
         if orders:
             offered = paired(orders)
             if rubric.classes or rubric.score_levels or rubric.not_applicable:
@@ -138,7 +138,7 @@ def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
+            expected = "a list of rubrics, or a mapping whose key rubrics has such a list"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
             mistakes.add((), f"got a mapping of keys{found_keys}; must be {expected}")
             return [], prefix
@@ -147,7 +147,7 @@ def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:
         mistakes.add(prefix, received(data, "a list of rubrics, each with an id and instructions"))
         return [], prefix
     if not data:
-        mistakes.add(prefix, "the list of rubrics is empty; there is nothing to judge by")
+        mistakes.add(prefix, "the list of rubrics is empty, so there is nothing to judge by")
     return data, prefix
 
 
@@ -186,7 +186,11 @@ def _rubric(
     levels = _levels(section, (*path, "score_levels"), mistakes)
     if section.classes and levels:
         message = "the rubric has both score_levels and classes"
-        mistakes.add((*path, "classes"), message, "keep score_levels if the answers have an order")
+        mistakes.add(
+            (*path, "classes"),
+            message,
+            "keep score_levels if the answers have an order, classes if they have none",
+        )
     known = {CANNOT_TELL, *NO_SUCH_WORDS}
     for name in section.classes:
         # No other answer may have it, and a line of a file has to hold it.
@@ -230,6 +234,6 @@ def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[Sc
     scores = [level.score for level in levels]
     if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
         mistakes.add(
-            path, f"the scores are {listed(map(str, scores), 8)}; list each one once, without gaps"
+            path, f"the scores are {listed(map(str, scores), 8)}; must be integers without gaps"
         )
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

@@ -238,7 +238,9 @@ class CasesSection(ConfigSection):
     pytest_jrh.config.preprocessors.drop_reasoning_traces. Several functions are called in the order
     of the list."""
     probes: dict[
-        Annotated[str, Field(pattern="^[a-z0-9_]+$"), Takes("a name in a-z, 0-9 and _")],
+        Annotated[
+            str, Field(pattern="^[a-z0-9_]+$"), Takes("a name of the letters a-z, digits and _")
+        ],
         ProbeByText,
     ] = Field(default_factory=dict)
     """Probes that you write in words, each with a name of your own, such as {third_person:
@@ -573,7 +575,9 @@ def misfits(
             case "literal_error":
                 message = received(value, words.replace("'", ""))
             case "model_type":
-                message = received(value, f"a mapping with the keys {listed(section.model_fields)}")
+                message = received(
+                    value, f"a mapping (possible keys: {listed(section.model_fields)})"
+                )
                 if issubclass(section, StageSection) and isinstance(value, str):
                     hint = f"write {path[-1]}: {{model: {shown(value)}}}"
             case _:

@@ -64,48 +64,48 @@ class SkipReason:
 
 SKIPS: Mapping[str, SkipReason] = {
     "no_messages": SkipReason(
-        "there are no messages", "Nothing: the run ended before its first message."
+        "there are no messages", "Nothing to do: the run ended before its first message."
     ),
     "no_assistant_turn": SkipReason(
-        "the assistant said nothing", "Nothing: there is no answer to be judged."
+        "the assistant said nothing", "Nothing to do: there is no answer to be judged."
     ),
     "no_answer": SkipReason("the answer is empty", "Fill the answer in, or remove the row."),
     "disputed_label": SkipReason(
         "annotators disagree",
-        "Have one more person label it, or make the rubric clearer.",
+        "Have one more person label the case, or make the rubric clearer.",
         "annotators disagree ({detail})",
     ),
     "no_plan": SkipReason(
         "no edit planned",
-        "Ignore a few. If there are many: the rubric is vague, or does not apply here.",
+        "Ignore a few; if there are many, the rubric is vague, or does not apply here.",
         "no edit planned: {detail}",
     ),
     "unusable_edit": SkipReason(
         "the edit could not be used",
-        "Ignore a few. If there are many: the editor's model is too weak.",
+        "Ignore a few; if there are many, the editor's model is too weak.",
         "the edit could not be used: {detail}",
     ),
     "broken_structure": SkipReason(
         "an edit breaks the structure of the transcript",
-        "Ignore a few. If there are many: the editor's model is too weak for `edits: acts`.",
+        "Ignore a few; if there are many, the editor's model is too weak for `edits: acts`.",
         "an edit breaks the structure: {detail}",
     ),
     "stale_value": SkipReason(
         "a later turn still has the old value",
-        "Ignore a few. If there are many: the planner's or the editor's model is too weak, or "
+        "Ignore a few; if there are many, the planner's or the editor's model is too weak, or "
         "later turns depend on the acts so much that `edits: text` suits the rubric better.",
     ),
     "not_confirmed": SkipReason(
         "label not confirmed",
-        "Ignore a few. If there are many: the rubric is vague, or the editor's model is too weak.",
+        "Ignore a few; if there are many, the rubric is vague, or the editor's model is too weak.",
     ),
     "contradiction": SkipReason(
         "the transcript contradicts itself",
-        "Ignore a few. If there are many: the editor's model is too weak for `edits: acts`.",
+        "Ignore a few; if there are many, the editor's model is too weak for `edits: acts`.",
     ),
     "rejected_in_review": SkipReason(
         "rejected in review",
-        "Nothing: a person has decided so on the review page.",
+        "Nothing to do: a person decided this on the review page.",
         "rejected in review: {detail}",
     ),
     "wrong_on_base": SkipReason(
@@ -115,7 +115,7 @@ SKIPS: Mapping[str, SkipReason] = {
     ),
     "probe_not_applicable": SkipReason(
         "the probe does not apply to the case",
-        "Nothing: the case has nothing that the probe changes.",
+        "Nothing to do: the case has nothing that the probe changes.",
     ),
 }
 
@@ -181,14 +181,14 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
     "refused": UnscoredOutcome("{stage}'s model refused to answer", final=True),
     "unrecorded": UnscoredOutcome(
         "{stage}'s call is not recorded",
-        "Record the call: `next`, at the end, has the command.",
+        "To record the call, run the command after `next` at the end.",
         asked=False,
         unanswered=True,
     ),
     "unrepeatable": UnscoredOutcome("{stage} sends different requests each time", asked=False),
     "over_budget": UnscoredOutcome(
         "the budget was exhausted before {stage}'s call",
-        "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",
+        "Raise --jrh-max-calls or --jrh-max-cost and run again; only missing calls are made.",
         asked=False,
         unanswered=True,
     ),

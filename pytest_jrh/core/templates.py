@@ -84,8 +84,8 @@ def parse_template(
         name = missing[0].partition("|")[0]
         placeholder = f"{{{name}}}" if style == "braces" else f"{{{{ {name} }}}}"
         message = (
-            f"the template does not use the required {_listed(missing).replace('|', ' or ')}; "
-            f"it uses {_listed(used)}"
+            f"the template must use {_listed(missing).replace('|', ' or ')}, but it uses "
+            f"{'only ' if used else ''}{_listed(used)}"
         )
         problems.append(
             Problem(
@@ -154,7 +154,12 @@ def _check_braces(source: str, origin: str, allowed: Collection[str]) -> _Used:
             line = 1 + source.count("\n", 0, offset)
             problems.append(
                 _unknown(
-                    text, text[1:-1], allowed, origin, line, f"write {{{text}}} for the text itself"
+                    text,
+                    text[1:-1],
+                    allowed,
+                    origin,
+                    line,
+                    f"to show this text as it is, write {{{text}}}",
                 )
             )
     return used, problems

@@ -85,7 +85,7 @@ def message_mistake(message: Message, roles: Collection[str]) -> str | None:
             f"the content {brief(content)}, which is neither text nor a list of blocks with a type"
         )
     if calls is not None and not _is_list_of(calls, "function"):
-        return f"the tool_calls {brief(calls)}, not a list of objects with a function"
+        return f"the tool_calls {brief(calls)}, which are not a list of objects with a function"
     return None
 
 

@@ -169,7 +169,7 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
     if unrecorded := sum(survey.stays_unrecorded for survey in surveys):
         sentences.append(
             f"{counted(unrecorded, 'case')} would be unrecorded: the record mode does not make "
-            "their missing calls (once does not add to a complete recording; new_episodes does)."
+            "missing calls (`once` does not add to a complete recording; `new_episodes` does)."
         )
     if asks and all(pair == ("none", "none") for pair in modes.values()):
         sentences.append(
@@ -195,15 +195,15 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
 
 
 _RUNS_CODE = (
-    "Judges that are code are not called now: the total has at most one call per case for them; in "
-    "a session each of their requests counts."
+    "Judges that are code are not called now, so the total has at most one call of them per case; "
+    "in a session, each of their requests counts."
 )
 _TOGETHER = (
     "A judge with `together: true` judges an unedited run under all rubrics in one call, which is "
     "counted once."
 )
 _ESTIMATED = (
-    "The total leaves out second calls after an unusable answer, and failed attempts; a session "
+    "The total has no second calls after unusable answers and no failed attempts; a session "
     "counts both. Costs are estimated from the length of the cases; an answer counts as "
     "max_tokens, or as 2,000 tokens if max_tokens is not set."
 )

@@ -357,9 +357,9 @@ def _refuse_absent_context(ready: ReadySuite) -> None:
         template = judge.template
         is_shown = CONTEXT_ID in template.variables and "{%" not in template.source
         if is_shown and ready.source is not None and not _has_context(ready.source, ready.runs):
-            message = "the prompt shows a context, but no answer has one"
+            message = "the prompt shows a context, but no answer has a context"
             hint = "name the column with the context (`init --context COL`; in a config "
-            hint += "`suite.format: {context: /COLUMN}`), or take the context out of the prompt"
+            hint += "`suite.format: {context: /COLUMN}`), or remove the context from the prompt"
             raise InputError(message, template.origin, hint=hint)
 
 
@@ -435,8 +435,8 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
         raise InputError(
             f"this file has no case of the suite {suite.name!r}",
             path,
-            hint=f"The file has cases of {listed(other_suites)}; a suite is named after its "
-            "config file.",
+            hint=f"The cases in the file are of the suite {listed(other_suites)}; suites are named "
+            "after their config files.",
         )
     notices = without_cases(suite, path, cases.entries.values())
     if foreign := len(cases.foreign):
@@ -470,8 +470,8 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
     return ready.noting(
         [
             f"{suite.key or suite.config_file.name}: {missing:,} of "
-            f"{counted(len(clusters), 'case')} without {printable(cluster_key)} in the metadata "
-            "(cases.cluster): each of these cases is a cluster of its own, with all its epochs"
+            f"{counted(len(clusters), 'case')} have no {printable(cluster_key)} in the "
+            "metadata (cases.cluster), so each of them is a cluster of its own, with all its epochs"
         ]
     )
 
@@ -496,7 +496,7 @@ def _with_slices(ready: ReadySuite) -> ReadySuite:
     suite = ready.suite
     keys = suite.config.cases.by
     if suite.gate.by and not keys:
-        raise InputError("needs cases.by", key="gate.by")
+        raise InputError("can be used only if cases.by is set", key="gate.by")
     of_pairs = bool(suite.scale.orders)
     runs: list[tuple[RunKey, Fields]] = []
     if (keys or of_pairs) and ready.source is not None:

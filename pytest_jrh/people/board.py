@@ -173,7 +173,7 @@ class Board(ABC):
         making = ""
         if progress.ended < progress.total:
             making = f"{progress.ended:,} of {counted(progress.total, 'case')} made | "
-        to_do = f"{progress.shown:,} to {self.task}, {progress.done:,} done"
+        to_do = f"{progress.done:,} of {counted(progress.shown, 'case')} to {self.task} are done"
         return f"jrh: {making}{to_do} | press Finish to continue"
 
 
@@ -403,10 +403,10 @@ def drawn_evenly(
     by_word.pop("", None)
     if not by_word or size < _FEWEST * len(by_word):
         raise InputError(
-            f"{size} cases cannot be drawn evenly from {len(by_word):,} different words "
+            f"{size} cases are too few to draw evenly from {len(by_word):,} different values "
             f"({listed(by_word, 5)})",
             key="--by",
-            hint=f"name a column with few words, or draw {_FEWEST} or more for each word: --sample",
+            hint=f"name a column with fewer values, or draw {_FEWEST} or more of each: --sample",
         )
     weights = {}
     fewest_first = sorted(by_word.items(), key=lambda of_word: len(of_word[1]))

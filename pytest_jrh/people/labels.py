@@ -120,9 +120,9 @@ def find_labels(
                 of_suite.problems.append(
                     Problem(
                         f"the case {shown(run_id)} (epoch {epoch}) has two labels for "
-                        f"{shown(rubric_id)}, here and in an earlier place",
+                        f"{shown(rubric_id)}, here and in an earlier entry of labels",
                         key=config_key,
-                        hint="keep one of them",
+                        hint="keep one of the two labels",
                     )
                 )
                 break
@@ -152,7 +152,7 @@ def _from_file(settings: LabelSection, path: Path, joiner: Joiner, places: Place
     joined = joiner.join(label_file.rows, settings, file, kept_file)
     joined.notices += (f"{file}: {notice}" for notice in label_file.table.notices)
     if any(row.weight for row in label_file.rows):
-        joined.notices.append(f"{file}: weights are not used: each label counts once.")
+        joined.notices.append(f"{file}: weights are not used, because each label counts once.")
     if label_file.unused and not is_raw:
         joined.notices.append(f"{file}: columns that are not used: {listed(label_file.unused)}.")
     return joined
@@ -214,7 +214,7 @@ def _refuse_unclear(key: str, rows: Sequence[LabelRow], bare_words: Collection[s
             f"has the values {listed(sorted(values), 5)}, but no map says which of them is "
             "violated",
             key=key,
-            hint="map each to violated, satisfied or null (no label)",
+            hint="in map, map each value to violated, satisfied or null (no label)",
         )
 
 
@@ -275,8 +275,8 @@ def read_rows(path: Path, file: str = "") -> LabelFile:
         columns[role] = column_of(table, role)
         if not columns[role] and role in _NEEDED:
             raise table.error(
-                f"has no column {' or '.join(_NEEDED[role])}; its columns are "
-                f"{listed(table.columns)}"
+                f"has no column {' or '.join(_NEEDED[role])}; the columns are "
+                f"{listed(map(shown, table.columns))}"
             )
     problems = []
     rows = []
@@ -323,7 +323,7 @@ def label_fields(suite: Suite, metadata: Fields) -> set[str]:
 _WORD = r"(?=.*[^\W\d_]).{1,40}"
 _REPEATED = "lines that repeat another line"
 _NO_LABEL = "values that are not labels"
-_UNDECIDED = "cases without a label: no label has more than half of the votes"
+_UNDECIDED = "cases without a label, because no label has more than half of the votes"
 _NOT_APPLICABLE = f"{NO_SUCH} counts as a label (if n/a is no label, map n/a to null)"
 _UNTARGETED = "lines for rubrics that cases.rubrics leaves out"
 _REWORDED = "labels for another wording of their rubric (not used)"
@@ -405,9 +405,9 @@ class Joiner:
         if left_out[_REWORDED] and not votes_by_key:
             joined.problems.append(
                 Problem(
-                    "each label is for another wording of its rubric",
+                    "each label was given for another wording of its rubric",
                     file,
-                    hint="label again; or, if the rubric means the same, clear rubric_digest",
+                    hint="label again; or, if the rubric means the same, empty rubric_digest",
                 )
             )
         for reason, count in left_out.items():
@@ -427,7 +427,7 @@ class Joiner:
             raise DamagedError(f"got {shown(rubric_id)}; {rubrics}", path=("rubric_id",))
         raise DamagedError(
             f"names no rubric; {rubrics}",
-            "add the column rubric_id, or set rubric_id next to the path of the labels",
+            "add the column rubric_id to the file, or set rubric_id of these labels in the config",
             ("rubric_id",),
         )
 
@@ -437,7 +437,7 @@ class Joiner:
         if row.line and run_id in self.unclear:
             raise DamagedError(
                 f"got {shown(run_id)}, which may mean several cases",
-                f"name the case that is meant: {listed(self.unclear[run_id], 5)}",
+                f"write the id of the case that is meant: {listed(self.unclear[run_id], 5)}",
                 ("run_id",),
             )
         if run_id not in self._epochs:
@@ -489,8 +489,8 @@ class Joiner:
                     f"rubric; if n/a is no label, add `{NO_SUCH}: null` to map"
                 )
             elif re.fullmatch(_WORD, word) and not mapping and not self.ordinal:
-                meaning = f"{{{shown(word)}: 1}} if this word means violated, else 0"
-                hint = f"say what the words mean: map: {meaning}"
+                meaning = f"map: {{{shown(word)}: 1}} if {shown(word)} means violated, else 0"
+                hint = f"map the words to labels in the config: {meaning}"
             raise DamagedError(str(error), hint, ("label",)) from None
 
 
@@ -501,12 +501,12 @@ def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
     if first_value == value:
         return first_row is row
     message = (
-        f"this label ({as_seen(row.label)}) of the case {shown(row.run_id)} disagrees with line "
+        f"this label ({as_seen(row.label)}) of the case {shown(row.run_id)} differs from line "
         f"{first_row.line} ({as_seen(first_row.label)})"
     )
     hint = "remove one of the two labels"
     if not row.annotator:
-        hint += ", or add the column annotator if two people gave them"
+        hint += ", or add the column annotator if two people gave the labels"
     raise DamagedError(message, hint, ("label",))
 
 
@@ -571,7 +571,9 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
         answers |= zip(rubric.scale.answers, rubric.scale.on_offer, strict=True)
     labels: list[PersonLabel] = []
     for path in dict.fromkeys(paths):
-        lines = parsed_lines(path, _LINES.validate_json, "no label of a person", _RESTORE)
+        lines = parsed_lines(
+            path, _LINES.validate_json, "this line is not the label of a person", _RESTORE
+        )
         for number, label in lines:
             if label.label is not None and label.label not in answers:
                 raise InputError(
@@ -648,7 +650,7 @@ class LabelTable:
         label_file = read_rows(self.path)
         if label_file.unused:
             raise InputError(
-                f"has columns that a file of labels does not have: {listed(label_file.unused)}",
+                f"is not a file of labels: it has the columns {listed(label_file.unused)}",
                 self.path,
                 1,
                 hint="name another file: --out CSV",
@@ -694,13 +696,13 @@ class LabelTable:
         gone = f"not shown, because the text or rubric differs from {file}: "
         gone += f"{counted(len(lost), 'case')} on which people disagree ({listed(lost, 5)})"
         if not votes:
-            message = gone if lost else f"people disagree on no case of {file}"
+            message = gone if lost else f"has no labels that differ on a case in {file}"
             if not exists(self.path):
                 message = "no such file"
             raise InputError(
                 message,
                 self.path,
-                hint="name the file that was labelled, with the same --rubric, --text and --case",
+                hint="name the table that was labelled, with the same --rubric, --text and --case",
             )
         return votes, [gone] if lost else []
 

@@ -303,9 +303,7 @@ def _shared(path: Path, _version: tuple[int, ...], interactions: bool) -> dict[s
             cassettes[name] = {"metadata": metadata, "interactions": exchanges[start:end]}
             start = end
         if interactions and len(exchanges) != start:
-            raise ValueError(
-                "the number of HTTP exchanges is not the number in the head of the file"
-            )
+            raise ValueError("the head of the file says another number of HTTP requests")
     return cassettes
 
 

@@ -50,9 +50,9 @@ _NETWORK_ADVICE = (
     "on the judge, to use its recorded verdicts."
 )
 _NEW_EACH_TIME = (
-    "If the request differs each time (a time, a random id, a tracing thread's own post), "
+    "If the request differs each time (a time or a random id is in it, or a thread sends it), "
     "recording again does not help: set `version` on the judge, to use its recorded verdicts. If a "
-    "variable or a package of this environment has changed the request, restore that."
+    "variable or a package of this environment has changed the request, undo that change."
 )
 _LATE = (
     "Set a longer `timeout` for the judge, or make the judge give up earlier; its completed "
@@ -250,7 +250,7 @@ class TapedCalls:
             return Unscored("model_error", stage=JUDGE.name, cause=cause, advice=MAKE_ROOM)
         url = halt.what.rpartition(" ")[2]
         if asks_for_credentials(url):
-            cause = f"{asker} was stopped: it looked for credentials at {url}."
+            cause = f"{asker} was stopped, because it looked for credentials at {url}."
             return no_verdict("model_error", cause, ADVICE_ON_CREDENTIALS, error)
         if halt.why == "network":
             return Unscored(

@@ -39,10 +39,10 @@ from pytest_jrh.recording.shown import SentTexts, is_cut
 _LONGEST_LINE = 160
 _NO_CALL = "no call was made, because its answer could not be stored under {}"
 
-_RECORD_OR_UNDO = "Record the call (`next`, at the end, has the command), or undo the change."
+_RECORD_OR_UNDO = "Record the call (with the command after `next` at the end), or undo the change."
 _UNUSABLE_NOW = "The recorded answer does not fit the present `verdict`, `score_map` and rubric"
 _CUT = (
-    "{}: the server of {} read far fewer tokens than were sent: the server cut prompts; set a "
+    "{}: the server of {} read far fewer tokens than were sent, so it cut prompts; set a "
     "larger window in `params`, such as {{num_ctx: 32768}} for Ollama."
 )
 

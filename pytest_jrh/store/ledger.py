@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
 
 _FORMAT = 3
-_AGAIN = "Run the shard again; a truncated or edited file is not used."
+_AGAIN = "Run the shard again, because a truncated or edited file cannot be used."
 _LONGEST_NOTE = 160
 
 
@@ -135,7 +135,7 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     Raises `InputError` with file and line for the first line that is none of a ledger.
     """
     results = {}
-    lines = parsed_lines(path, _line_from, "not a case result", _AGAIN)
+    lines = parsed_lines(path, _line_from, "this line is not the result of a case", _AGAIN)
     for number, line in lines:
         if isinstance(line, CaseResult):
             results[line.case_id] = StoredResult(line, path, number)
@@ -206,9 +206,9 @@ def labelled_by(case: Case) -> LabelSource | None:
 
 LONGEST_REASONING = 2_000
 LONGEST_PROMPT = 60_000
-_RESTORE = "if this file is the baseline, restore it from git; if not, name the baseline's file"
-_HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
-_BOTH = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
+_RESTORE = "if this file is your baseline, restore the file from git; if not, name the right file"
+_HOW = "to write a baseline, pass --jrh-baseline=FILE --jrh-update-baseline"
+_BOTH = "keep the lines of both sides; or keep one side, and run with --jrh-update-baseline"
 _NOT_ASCII = "[^ -~]"
 
 
@@ -241,7 +241,9 @@ def parsed(text: str, name: str) -> Baseline:
         try:
             case = _line_from(line.encode("utf-8", "surrogatepass"))
         except ValidationError as error:
-            raise misfit(error, "is not a line of a baseline", name, number, _RESTORE) from None
+            raise misfit(
+                error, "this line is not one of a baseline", name, number, _RESTORE
+            ) from None
         if isinstance(case, JudgeLine):
             judges.append(case)
             continue
@@ -341,11 +343,11 @@ class BaselineFile:
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
             head = (
                 f"The baseline {self.name} was not updated, because this session has no verdict on"
-                f" {counted(len(lost), 'case')} of the baseline:"
+                f" {counted(len(lost), 'case')} in the baseline:"
             )
             return [
                 _named(head, lost, node),
-                "Make these cases give a verdict, or deselect them, and update again.",
+                "Mend or deselect these cases, and update the baseline again.",
             ]
         if not made.baseline.cases:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
@@ -356,7 +358,7 @@ class BaselineFile:
             f"{len(made.removed):,} removed."
         ]
         if made.kept:
-            head = f"Not updated, because there is no verdict ({counted(len(made.kept), 'case')}):"
+            head = f"Not updated, because there is no verdict on {counted(len(made.kept), 'case')}:"
             done.append(_named(head, made.kept, node))
         return done
 
@@ -369,7 +371,7 @@ def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> s
 
 _GITHUB, _GITLAB = "GITHUB_BASE_REF", "CI_MERGE_REQUEST_DIFF_BASE_SHA"
 _TO_HAVE_BASE = {
-    _GITHUB: "give actions/checkout fetch-depth: 2",
+    _GITHUB: "set fetch-depth: 2 for actions/checkout",
     _GITLAB: f"run git fetch --depth=1 origin ${_GITLAB} first",
 }
 
@@ -396,8 +398,8 @@ def baseline_there(
         try:
             return parsed(text, file.name)
         except InputError:
-            remedy = f"{name} of the base branch has an older format, or is damaged"
-    return f"it is not known whether this pull request changes the baseline: {remedy}"
+            remedy = f"{name} in the base branch has an older format, or is damaged"
+    return f"whether this pull request changes the baseline is unknown: {remedy}"
 
 
 def _base_commit(folder: Path, variable: str, base: str) -> str:

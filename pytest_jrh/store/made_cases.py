@@ -241,7 +241,7 @@ def case_of(
     case = _taken(entry.case(), rubric, spec.judge, rewording=rewording)
     if case is None:
         raise InputError(
-            f"the case was made for other instructions than rubric {rubric.id!r} has now",
+            f"the instructions of the rubric {rubric.id!r} were different when the case was made",
             entry.place.path,
             entry.place.number,
             hint="Make the case again from the log, or restore the rubric "
@@ -349,8 +349,8 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
     rubric = rubrics.get(entry.spec.rubric_id)
     if rubric is None:
         return (
-            f"made for the rubric {shown(entry.spec.rubric_id)}, which is not in the rubric file; "
-            f"its ids are {listed(rubrics)}"
+            f"it was made for the rubric {shown(entry.spec.rubric_id)}, which is not in the "
+            f"rubric file; the ids there are {listed(rubrics)}"
         )
     scale = rubric.scale
     answers = scale.on_offer
@@ -365,7 +365,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
         ("expected", entry.expected, answers),
     ):
         if value is not None and value not in allowed:
-            return f"{key} is {value}; in this suite it must be {listed(map(str, allowed))}"
+            return f"{key} is {value}, but must be {listed(map(str, allowed))} in this suite"
     return None
 
 
@@ -434,8 +434,8 @@ def earlier_results(
     if not left_out:
         return results, []
     return results, [
-        f"{counted(left_out, 'result')} of earlier sessions left out of {path.name}: the case, the "
-        "judge or the number of repeats has changed."
+        f"{counted(left_out, 'result')} of earlier sessions left out of {path.name}, because the "
+        "case, the judge or the number of repeats has changed."
     ]
 
 

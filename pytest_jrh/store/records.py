@@ -41,7 +41,7 @@ from pytest_jrh.core.scales import Mode, Objective, Said, Scale, ScoreLevel, cod
 from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake, structured
 
 FORMAT = 1
-_REPAIR = "Restore the file from git, or delete it below outputs/ and run again."
+_REPAIR = "If the file is in git, restore it. If it is in outputs/, delete it and run again."
 BY_HAND = "edited in review"
 """The reason of an edit that a person made."""
 
@@ -54,7 +54,9 @@ def read_record(line: bytes, place: LinePlace) -> Record:
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        raise misfit(error, "not a made case", place.path, place.number, _REPAIR) from None
+        raise misfit(
+            error, "this line is not a made case", place.path, place.number, _REPAIR
+        ) from None
 
 
 def is_rands(line: bytes) -> bool:
@@ -69,7 +71,7 @@ def _usable(messages: Transcript) -> Transcript:
         role = message.get("role")
         roles = [role] if isinstance(role, str) and is_role(role) else ROLES
         if mistake := message_mistake(message, roles):
-            raise ValueError(f"[{index}] has {mistake}")
+            raise ValueError(f"message [{index}] has {mistake}")
     return messages
 
 

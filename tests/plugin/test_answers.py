@@ -317,4 +317,4 @@ def test_a_prompt_that_shows_a_context_needs_one(tmp_path: Path) -> None:
     assert run_pytest(tmp_path, f"--jrh-config={path}", "--co").code == 0
     write_files(tmp_path, {"rows.csv": ROWS.replace("context", "rules")})
     refused = run_pytest(tmp_path, f"--jrh-config={path}", "--co")
-    assert "judge.md: the prompt shows a context, but no answer has one" in refused.stderr
+    assert "judge.md: the prompt shows a context, but no answer has a context" in refused.stderr

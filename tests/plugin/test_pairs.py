@@ -141,7 +141,7 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
     begin = ["init", "desk", "--log", str(tmp_path / "pairs.csv"), "--folder", str(tmp_path)]
     begin += ["--rubric", "better: The answer is to the point."]
     assert main(begin) == 4
-    assert "nothing says which of two answers is better" in capsys.readouterr().err
+    assert "nothing says which of the two answers is better" in capsys.readouterr().err
     prompt = ["--prompt", str(tmp_path / "judge.md"), "--map", "C=tie"]
     assert main([*begin, "--label", "winner", *prompt]) == 0
     ready = make_ready(tmp_path / "inputs/configs/desk.yml", cwd=tmp_path, rootdir=tmp_path)
@@ -155,7 +155,10 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("cases: {kinds: [positives]}", "positives cannot be used with pairs; must be labels"),
+        (
+            "cases: {kinds: [positives]}",
+            "positives cannot be used with pairs; with pairs, use only labels",
+        ),
         ("cases: {kinds: [labels, prompt_injection]}", "prompt_injection cannot be used with"),
         ("cases: {kinds: [labels], flip: true}", "cases.flip"),
         (OF_ANSWERS, "answer_a"),

@@ -133,8 +133,8 @@ def test_conversations_of_another_shape(project: Path, tmp_path: Path, init: Ini
     path = tmp_path / "results.json"
     path.write_text(json.dumps(values), "utf-8")
     said = init("first", "--log", path)
-    found = 'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster'
-    assert f'{found} at ["/task_id"]; see suite.format in inputs/configs/first.yml.' in said
+    found = 'were found here: messages at "/log/turns", id at ["/task_id", "/trial"], cluster'
+    assert f'{found} at ["/task_id"]; to change this, edit suite.format in inputs/c' in said
     runs = {case.rpartition("::")[2] for case in collected(project)}
     assert runs == {"3-0 None", "3-1 None", "4-0 None", "4-1 None"}
 
@@ -146,8 +146,8 @@ def test_what_was_found_is_said(project: Path, tmp_path: Path, init: Init) -> No
     (folder / "one.jsonl").write_text(as_text(session), "utf-8")
     (folder / "atif.json").write_text(json.dumps(trajectory(*HELLO)), encoding="utf-8")
     said = init("first", "--log", folder)
-    assert "Its form: ATIF trajectory, Claude Code session." in said
-    assert "reads its copies: inputs/data/first/runs/" in " ".join(said.split())
+    assert "Format: ATIF trajectory, Claude Code session." in said
+    assert "reads these copies: inputs/data/first/runs/" in " ".join(said.split())
     assert len(collected(project)) == 2 * 2
 
 
@@ -247,7 +247,7 @@ def test_two_suites_share_a_gate(project: Path, log: Path, init: Init, changed: 
     before = {file: (project / file).read_text("utf-8") for file in GATE}
     said = init("second", "--log", log)
     assert {file: (project / file).read_text("utf-8") for file in GATE} == before
-    assert "Unchanged; add --jrh-config of the new suite to the arguments of the gate:\n" in said
+    assert "Not overwritten; add --jrh-config of the new suite to the arguments in:\n" in said
     assert said.count("  .github") == 2
     init("first", "--log", log, "--force")
     assert {file: (project / file).read_text("utf-8") for file in GATE} == written
@@ -262,12 +262,15 @@ UNUSABLE: list[tuple[list[str], str]] = [
     (["first", "--labels=given.csv"], "given.csv:1: has no column run_id or id or case_id"),
     (["first", "--rubric=a", "--rubric=a: Be kind."], "duplicate"),
     (["first", "--rubric=a b"], 'ID: got "a b"; must be at most 64 letters'),
-    (["first", "--rubric=a: Be kind.", "--ordinal"], "TEXT has no levels"),
+    (["first", "--rubric=a: Be kind.", "--ordinal"], "which TEXT lacks"),
     (["first", "--judge=pyton:judges.py:strict"], "must be one of model:..., python:..."),
     (["first", "--judge=python:"], "must be one of model:..., python:..."),
     (["first", "--rubric=rubrics.yml"], "rubrics.yml:1: got a mapping of keys with the keys name"),
     (["first", "--prompt=text.eval"], "write {{ transcript }} and {{ rubric }} where they belong"),
-    (["first", "--prompt=typo.md"], "not a part of a run\n    transcript is the nearest"),
+    (
+        ["first", "--prompt=typo.md"],
+        "unknown variable {{ transcipt }}\n    transcript is the nearest",
+    ),
     (["first", "--prompt=own.md", "--verdict=PASS"], "a regular expression with one group"),
 ]
 
@@ -442,16 +445,16 @@ def test_words_that_are_known_need_no_map(project: Path, init: Init) -> None:
     [
         (["--label=human_ok"], "", '1 means in "human_ok" (values: 0, 1)'),
         (["--label=human_ok", "--one=passed", "--rubric="], "", "ID: got"),
-        (["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"], "", '"yess" is not a v'),
+        (["--label=human_ok", "--map=1=0", "--map=0=1", "--map=yess=1"], "", '"yess" is not in'),
         (["--one=passed"], "", "name the labels: --label COL"),
         (["--map=OK=MEANING"], "{{ output }} OK or FAIL", '--map: ok: got "MEANING"; must be 0, 1'),
-        (["--context=nowhere"], "", '--context: has no column "nowhere"'),
-        (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: {{ persona }} is not a part of"),
+        (["--context=nowhere"], "", '--context: got "nowhere"; the columns'),
+        (["--scale=1-5"], "{{ output }} {{ persona }}", "own.md:1: unknown variable {{ persona }}"),
         (["--scale=1-5"], "{{ input }}", "write {{ response }} where"),
-        ([], "{{ output }} Answer well or badly.", "which words of a verdict mean violated, "),
+        ([], "{{ output }} Answer well or badly.", "which words in a verdict mean violated "),
         (["--scale=1-5"], "{{ output }} Answer in JSON.", "use --verdict"),
-        ([], "{output}\n%(policy)s: FINE or BAD", "own.md:2: %(policy)s is not a part of an ans"),
-        ([], "<<input>> <<rules>>: PASS or FAIL", "own.md:1: <<rules>> is not a part of an ans"),
+        ([], "{output}\n%(policy)s: FINE or BAD", "own.md:2: unknown variable %(policy)s"),
+        ([], "<<input>> <<rules>>: PASS or FAIL", "own.md:1: unknown variable <<rules>>"),
         ([], "{output} by {context}: PASS or FAIL", "own.md:1: {context} shows a context, but no"),
         ([], "{{ output }} PASS, FAIL or NONE", "--map NONE=MEANING\n"),
         ([], "{{ output }} JSON: reasoning, score", "WORD=violated --map WORD=satisfied\n"),
@@ -515,7 +518,7 @@ def test_unknowns_are_asked_at_once(project: Path, init: Init, language: str, st
         assert command.count(f"{shlex.quote(word)}=MEANING") == 1
         command = command.replace(f"{shlex.quote(word)}=MEANING", f"{shlex.quote(word)}={meaning}")
     said = init(*shlex.split(command.partition(" init ")[2]))
-    assert "Its answers have messages at" in said
+    assert "The answers were found here: messages at" in said
     written = (project / PROMPT).read_text("utf-8").partition("\n")[0]
     names = ("request", "context", "response")
     assert written == " ".join(FOREIGN[style][1].replace("%s", name) for name in names)
@@ -551,8 +554,8 @@ def test_each_class_has_a_word_of_the_prompt(project: Path, init: Init, offer: s
     begin += ["--map=fine=satisfied", "--map=misleading=violated", "--prompt=own.md"]
     before = files(project)
     said = init(*begin, code=4)
-    assert 'ends in "OK", "POOR"\n    say what these words mean, violated or satisfied: ' in said
-    assert "Then run this, with your own values for MEANING:\n" in said
+    assert "nothing says what each word means\n    map each word to violated or satisfied: " in said
+    assert "Then run this, with your own values in place of MEANING:\n" in said
     assert said.endswith(" --map OK=MEANING --map POOR=MEANING\n")
     assert files(project) == before
     init(*begin, "--map=OK=satisfied", "--map=POOR=violated")
@@ -581,12 +584,12 @@ def test_what_could_name_the_rows_or_be_shown_is_said(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     said = init("first", "--log=rows.csv", "--label=label", "--one=passed", "--rubric=kind: Be.")
     assert ('"KB" differs in every row, so it can be the id: --case KB\n' in said) == bool(name)
-    assert "\nNot shown to the judge: KB, House rules (--context COL shows one).\n" in said
+    assert "\nNot shown to the judge: KB, House rules (to show one: --context COL).\n" in said
     assert "OPENAI_API_KEY" not in said
     (command,) = re.findall("To use your own prompt: python -m pytest_jrh init (.*)", said)
     (project / "FILE").write_text("{{ output }} {{ rules }}: PASS or FAIL", "utf-8")
     said = init(*shlex.split(command), code=4)
-    assert "is not a part of an answer\n    name the column: --context 'House rules'\n" in said
+    assert "for the context, name the column: --context 'House rules'\n" in said
     said = init(*shlex.split(said.splitlines()[-1].partition(" init ")[2]))
     assert "/House rules as context" in said
     assert "Not shown" not in said
@@ -598,14 +601,14 @@ def test_columns_that_may_be_meant_are_asked_for_with_all_else(project: Path, in
     (project / "rows.csv").write_text(rows, "utf-8")
     (project / "own.md").write_text("{context} {bot_answer}: YES or MAYBE", "utf-8")
     said = init("first", "--log=rows.csv", "--label=okay", "--context=rules", code=4)
-    for wrong in ("--rubric: nothing", '--label: has no column "okay"', "--context: has no col"):
+    for wrong in ("--rubric: nothing", '--label: got "okay"', '--context: got "rules"'):
         assert wrong in said
     begin = ["first", "--log=rows.csv", "--label=ok"]
     said = init(*begin, "--prompt=own.md", code=4)
-    assert "bot answer, old answer may be the response" in said
+    assert '"bot answer" or "old answer" may be the response' in said
     asked = "--rubric 'ID: TEXT' --context COL --response COL --one ONE --map YES=MEANING"
     assert said.endswith(f"init {' '.join(begin)} --prompt=own.md {asked} --map MAYBE=MEANING\n")
-    assert "with your own values for ID: TEXT, COL, ONE, MEANING:\n" in said
+    assert " in place of ID: TEXT, COL, ONE (violated or passed), MEANING:\n" in said
 
 
 @pytest.mark.parametrize(
@@ -633,4 +636,6 @@ def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> 
     assert "The file has 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
     assert "does not end with an answer" in init("other", "--log", log, "--of=answers", code=4)
     options = ["--log", log, "--label=target", "--rubric=kind"]
-    assert "--label: contains runs, which have no columns" in init("other", *options, code=4)
+    assert "--label: this file contains runs, which have no columns" in init(
+        "other", *options, code=4
+    )

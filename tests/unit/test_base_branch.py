@@ -101,7 +101,7 @@ def test_a_checkout_without_the_base_says_how_to_have_it(origin: Path) -> None:
     made = pull_request(origin, BASE, ACCEPTS)
     folder = checkout(origin, made["merged"], "--depth=1")
     github, gitlab = said(folder, GITHUB), said(folder, {BASE_OF_GITLAB: made["base"]})
-    assert "the base branch cannot be read: give actions/checkout fetch-depth: 2" in str(github)
+    assert "the base branch cannot be read: set fetch-depth: 2 for actions/checkout" in str(github)
     assert f"run git fetch --depth=1 origin ${BASE_OF_GITLAB}" in str(gitlab)
     # Not even a repository.
     assert "cannot be read" in str(baseline_there(origin.parent / "b.json", GITHUB))
@@ -128,6 +128,6 @@ def test_a_base_of_an_earlier_form_is_one_line(origin: Path) -> None:
     made = pull_request(origin, BASE.replace('"format": 3', '"format": 2'), ACCEPTS)
     found = baseline_there(checkout(origin, made["merged"], "--depth=2") / FILE, GITHUB)
     assert found == (
-        "it is not known whether this pull request changes the baseline: ./baseline.json of "
+        "whether this pull request changes the baseline is unknown: ./baseline.json in "
         "the base branch has an older format, or is damaged"
     )

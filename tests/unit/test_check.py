@@ -61,7 +61,7 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(run: Run) -> None
     written(ROWS)
     reports = [f"--report=r.{suffix}" for suffix in ("html", "md", "json")]
     code, printed = run("verdicts.csv", "-v", *reports)
-    about = "verdicts.csv: columns label: label, verdict: verdict, case: case"
+    about = 'verdicts.csv: used: "label" as label, "verdict" as verdict, "case" as case'
     assert code == 0
     assert about in printed
     assert "accuracy" in printed
@@ -422,9 +422,9 @@ def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], 
         ("label,judge_verdict 1,1 0,0", "", "2 of column label"),
         ("target,prediction 1,1 0,0", "", "2 of column target"),
         # What an option names is found as nothing else.
-        ("human,label,verdict pass,r1,pass fail,r1,fail", "--rubric=label", "label: human"),
-        ("label,verdict pass,pass fail,fail", "--map=fale=1", "--map: no label or verdict is fale"),
-        ("id,note,label,verdict a,x,1,1", "", "case: id; shown: note"),
+        ("human,label,verdict pass,r1,pass fail,r1,fail", "--rubric=label", '"human" as label'),
+        ("label,verdict pass,pass fail,fail", "--map=fale=1", 'no label or verdict is "fale"'),
+        ("id,note,label,verdict a,x,1,1", "", '"verdict" as verdict, "id" as case; shown:'),
         ("id,ann,bo,verdict a,1,1,0", "--label=ann --label=bo", "a label of ann, bo is wrong"),
         # Without an id a row is called as a spreadsheet numbers it.
         ('x,label,verdict "a b",pass,pass " ",fail,pass', "-v", "read first  row 3\n"),
@@ -441,12 +441,12 @@ CASES = [f"c{number},{number % 2},{int(number % 3 == 0)}" for number in range(12
 @pytest.mark.parametrize(
     ("name", "values", "options", "taken"),
     [
-        ("run", "a", (), "case: id; not used: run"),
+        ("run", "a", (), '"id" as case; not used: run'),
         ("task", "abc", (), None),
-        ("run", "abc", ("--cluster=run",), "case: id, cluster: run"),
-        ("run", "abcd", ("--cluster=none",), "case: id; not used: run"),
-        ("run", "abcde", (), "case: id, cluster: run"),
-        ("item", "abcdefghijkl", (), "case: id, cluster: item"),
+        ("run", "abc", ("--cluster=run",), '"id" as case, "run" as cluster'),
+        ("run", "abcd", ("--cluster=none",), '"id" as case; not used: run'),
+        ("run", "abcde", (), '"id" as case, "run" as cluster'),
+        ("item", "abcdefghijkl", (), '"id" as case, "item" as cluster'),
     ],
 )
 def test_few_clusters_are_asked_for_and_one_is_none(
@@ -463,7 +463,7 @@ def test_runs_of_equal_cases_are_repeats(run: Run, head: str) -> None:
     rows = [f"c{case},{case % 2},{number % 2},{number}" for case in range(4) for number in range(3)]
     code, printed = run(written(f"{head},human,judge,run\n" + "\n".join(rows)))
     assert code == 0
-    assert f"case: {head}, repeat: run" in " ".join(printed.split())
+    assert f'"{head}" as case, "run" as repeat' in " ".join(printed.split())
     assert "in 4 of 4 repeated cases" in " ".join(printed.split())
     # With another text it is another case.
     rows = [f"{row},text {place}" for place, row in enumerate(rows)]
@@ -493,7 +493,7 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     assert '"confidence" may be how sure the judge is, whatever its verdict' in printed
     assert 'if they are in "confidence", add --one confidence=violated' in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
-    assert "the numbers in confidence are probabilities of a violation" in run(table, *asked)[1]
+    assert 'in the column "confidence" are probabilities of a violation' in run(table, *asked)[1]
     passed = " ".join(run(table, *asked[:2], "--one=confidence=passed")[1].split())
     assert "of a pass; the figures below use 1 - p, the probability of a violation" in passed
     code, printed = run(table, "--verdict=p_violation", "--threshold=0.5")
@@ -542,7 +542,7 @@ def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
             f"t{number},k{number % 2},where is my parcel {number},{word},{word},{word.lower()}"
         )
     options = ("--baseline=before", "--classes=OK,Not OK")
-    first = "case: Ticket-ID, baseline: before; shown: Customer question; not used: kind; --by kind"
+    first = '"Ticket-ID" as case, "before" as baseline; shown: Customer question; not used: kind'
     code, printed = run(written("\n".join(rows)), *options)
     text = " ".join(printed.split())
     assert (code, first in text, "ok = OK" in text) == (0, True, False), printed
@@ -571,8 +571,8 @@ def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) 
         == '1 case has no verdict (line 5: "verdict" is empty): --common leaves these'
     )
     assert (code, len(lines) < 24, "more row" in printed) == (1, True, False)
-    assert "! 40 cells of human with a spreadsheet error, read as empty" in printed
-    assert "! 1 cell of verdict with a spreadsheet" in printed
+    assert '! 40 cells of "human" read as empty: spreadsheet errors' in printed
+    assert '! 1 cell of "verdict" read as empty: ' in printed
 
 
 def test_on_a_wide_scale_right_is_near_the_label_and_exact_is_told_apart(run: Run) -> None:
@@ -659,9 +659,9 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (TWO_PEOPLE, "--label=human --label=other --annotator=judge", "leave out --annotator"),
     (TWO_PEOPLE, "--case=id --case=other", "argument --case: given twice"),
     (TWO_PEOPLE, "--map=Fine=0 --map=fine=1", "two meanings"),
-    (TWO_PEOPLE, "--one=passed", 'gives "a 1" two meanings'),
+    (TWO_PEOPLE, "--one=passed", "gives a 1 two meanings"),
     (TWO_PEOPLE, "--case=id --rubric=id", '--case and --rubric both name "id"'),
-    (TWO_PEOPLE, "--baseline=./table.csv", "is compared with itself"),
+    (TWO_PEOPLE, "--baseline=./table.csv", "would be compared with itself"),
     (TWO_PEOPLE, "--one=humann=passed", 'has no column "humann"'),
     (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: cannot be used with --scale\n"),
 ]
@@ -731,7 +731,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
     row = '{"label": 1, "verdict": 1}'
     table = written(row, "verdicts.json")
     assert "verdicts.json is the nearest file" in run("verdict.json")[1]
-    assert "is the table itself" in run(table, f"--report={table}")[1]
+    assert "which is also read" in run(table, f"--report={table}")[1]
     assert table.read_text() == row
     Path("runs.eval").write_bytes(b"PK\x03\x04 no table")
     code, text = run("runs.eval")

@@ -131,8 +131,8 @@ def test_the_first_lines_say_which_answers_were_taken(capsys: pytest.CaptureFixt
     assert main(["check", "t.csv", "--label=label", "-v", "--report=r.json"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "classes: first, oops, tie" in printed
-    assert "no label is oops; --map WORD= counts WORD as missing" in printed
-    assert "n/a counts as an answer, right or wrong; --map n/a= makes it missing" in printed
+    assert 'no label is "oops"; to count a word as missing, pass --map WORD=' in printed
+    assert "n/a counts as an answer; to count n/a as missing, pass --map n/a=" in printed
     assert str(code_of("tie")) not in printed
     [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()
     figures = suite["judges"]["default"]["overall"]
@@ -151,8 +151,11 @@ def test_a_class_that_may_be_misspelled_is_told(capsys: pytest.CaptureFixture[st
     classes = "--classes=first,fisrt,second,scond,tie,Tie."
     assert main(["check", "t.csv", "--label=human", "--label=bo", classes]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "no label is scond, Tie.; for a typo, use --map scond=second, --map Tie.=tie;" in printed
-    assert "no verdict is fisrt; for a typo, use --map fisrt=first; " in printed
+    assert (
+        'no label is "scond", "Tie."; for a typo, pass --map scond=second, --map Tie.=tie;'
+        in printed
+    )
+    assert 'no verdict is "fisrt"; for a typo, pass --map fisrt=first; ' in printed
 
 
 THREE = ("violated", "satisfied", "n/a")

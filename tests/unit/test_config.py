@@ -50,7 +50,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         (EVALUATED, [], lambda s: [t.evaluate for t in s.tests], [True, True]),
         (f"{AGENT}.verifier", False, lambda s: {*s.stages}, {"planner", "editor", "summary"}),
         (TARGETS, ["safe"], lambda s: [rubric.id for rubric in s.rubrics], ["safe"]),
-        (UNUSED, True, lambda s: [*s.notices], [f"{CONFIG}: not used: {UNUSED}"]),
+        (UNUSED, True, lambda s: [*s.notices], [f"{CONFIG}: these keys are not used: {UNUSED}"]),
     ],
 )
 def test_what_a_key_changes(
@@ -280,7 +280,11 @@ TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
     ("data", "key", "said"),
     [
         (changed(JUDGES, TWICE), f"{JUDGES}[1].name", "duplicate name"),
-        (changed(JUDGES, TEMPLATES), f"{JUDGES}[1].template", "must be the suite's, agent_judge"),
+        (
+            changed(JUDGES, TEMPLATES),
+            f"{JUDGES}[1].template",
+            "must be agent_judge as in the suite",
+        ),
         (changed(JUDGES, [{"model": "m"}]), f"{JUDGES}[0].name", "is missing"),
         (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", "kind is the nearest id"),
         (changed("cases.frozen", True), "cases.frozen", f"set {AGENT}.output.dir"),
@@ -290,7 +294,11 @@ TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
         (probe(changes="flip"), "cases.probes.mine.instruction", "is missing; must be text"),
         (probe(instruction="a", changes=1), "cases.probes.mine.changes", "none or flip"),
         (probe(instruction="a", variants=["x"]), "cases.probes.mine.variants", "unknown"),
-        (probe("My one", instruction="a"), "cases.probes.My one", "a name in a-z, 0-9 and _"),
+        (
+            probe("My one", instruction="a"),
+            "cases.probes.My one",
+            "a name of the letters a-z, digits and _",
+        ),
         (probe("position", instruction="a"), "cases.probes.position", "the name of another test"),
         (probe(instruction="a", of=["labels"]), "cases.probes.mine.of[0]", "can change"),
     ],
@@ -317,7 +325,7 @@ def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) 
     assert problem.message.startswith('got "mine", which is')
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
-    assert "on a scale the probe would have no case" in folder.problem(data).message
+    assert "the probe has no case in a suite on a scale" in folder.problem(data).message
     data["cases"]["probes"]["mine"]["changes"] = "none"
     assert folder.load(data).probes["mine"].names == ("none",)
 
@@ -334,7 +342,7 @@ def test_a_probe_that_asks_changes_violations(folder: Folder, name: str) -> None
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
     assert (
         folder.problem(data).message
-        == f"{name} needs a binary suite: on a scale the probe would have no case"
+        == f"{name} needs a binary suite; the probe has no case in a suite on a scale"
     )
 
 

@@ -55,11 +55,14 @@ def set_at(*path: str | int, to: object = ..., of: Record = RECORD) -> Record:
         (RECORD, f"duplicate case_id {RECORD['case_id']!r}, first on line 1"),
         (
             set_at("gold_messages", 0, "content", to=5),
-            "gold_messages: not a made case: [0] has the",
+            "gold_messages: this line is not a made case: message [0] has",
         ),
-        (set_at("case_id"), "case_id: not a made case: field required"),
-        (set_at("epoch", to=True), "epoch: not a made case: input should be a valid integer"),
-        (set_at("format", to=2), "format: not a made case: input should be 1"),
+        (set_at("case_id"), "case_id: this line is not a made case: field required"),
+        (
+            set_at("epoch", to=True),
+            "epoch: this line is not a made case: input should be a valid integer",
+        ),
+        (set_at("format", to=2), "format: this line is not a made case: input should be 1"),
     ],
 )
 def test_unusable_record_is_named_with_its_line(tmp_path: Path, record: Record, words: str) -> None:
@@ -136,10 +139,13 @@ WHOLE = [frozen_case(test, rubric_id) for test in BOTH for rubric_id in ("rubric
 def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
     path = suite.data / "rubrics.yml"
     path.write_text(path.read_text("utf-8").replace("rubric-2", "rubric-two"), "utf-8")
-    said = 'rubric "rubric-2", which is not in the rubric file; its ids are rubric-1, rubric-two'
+    said = '"rubric-2", which is not in the rubric file; the ids there are rubric-1, rubric-two'
     with pytest.raises(InputError) as refused:
         ready(suite, *WHOLE)
-    assert str(refused.value) == f"cases.jsonl:2: this case cannot be used: made for the {said}"
+    assert (
+        str(refused.value)
+        == f"cases.jsonl:2: this case cannot be used: it was made for the rubric {said}"
+    )
 
 
 def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:
@@ -149,9 +155,9 @@ def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:
 
 
 def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match="mode is ordinal; in this suite it must be binary"):
+    with pytest.raises(InputError, match="mode is ordinal, but must be binary in this suite"):
         ready(suite, frozen_case(target_score=1))
-    with pytest.raises(InputError, match="objective is pass; in this suite it must be fail"):
+    with pytest.raises(InputError, match="objective is pass, but must be fail in this suite"):
         ready(suite, replace(WHOLE[0], objective="pass"))
 
 
@@ -162,7 +168,7 @@ def test_scores_off_scale_are_named(tmp_path: Path, target: int, test: str, scor
     case = frozen_case(test, target_score=target)
     case = replace(case, rubric=replace(case.rubric, score_levels=levels))
     with pytest.raises(
-        InputError, match=f"target_score is {target}; in this suite it must be {scores}"
+        InputError, match=f"target_score is {target}, but must be {scores} in this suite"
     ):
         ready(suite, case)
 
@@ -176,5 +182,7 @@ def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
 
 
 def test_a_file_of_another_suite_says_whose_it_is(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match=r"suite 'tiny'\n    The file has cases of refunds;"):
+    with pytest.raises(
+        InputError, match=r"suite 'tiny'\n    The cases in the file are of the suite refunds;"
+    ):
         ready(suite, make_case())

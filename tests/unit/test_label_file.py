@@ -167,8 +167,8 @@ def test_a_scale_has_its_scores() -> None:
         ("nr,text\na,b\n", POLITE, '--case: no column of cases was recognized among "nr", "text"'),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
         (BARE, (), "has no rubric, so there is nothing to ask about the texts"),
-        (NAMED, ("--rubric", "kind: It is."), "its rubrics: polite, short"),
-        ("id,text\na,\n", POLITE, "has no text for that rubric"),
+        (NAMED, ("--rubric", "kind: It is."), "rubrics here: polite, short"),
+        ("id,text\na,\n", POLITE, "has no text for the rubric of --rubric"),
         ("", POLITE, "is empty; must be CSV or JSON lines"),
         (as_text(langfuse(SAID)), (), '--text: no column of texts was recognized among "case_id"'),
         (RUN[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
@@ -178,8 +178,8 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, ("--disagreements=l.csv", "--out=o.csv"), "--out: cannot be used with --disagre"),
-        (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that a file of labels"),
-        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that a file of labels"),
+        (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: is not a file of labels: it has"),
+        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: is not a file of labels: it has"),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
@@ -208,19 +208,20 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: Capsys) -> None:
     label_here(name, *POLITE, "--reviewer=ann")
     said = capsys.readouterr().out
     assert said.startswith(
-        "1 case without a text: left out\n1 row left out: same case and text as above\n"
-        "t.csv: 2 of 2 cases to label, 0 done\n"
+        "1 case left out: no text\n1 row left out: an earlier row has the same case and text\n"
+        "t.csv: you are asked to label 2 of 2 cases; 0 of these are done\n"
     )
     assert said.endswith(
-        "2 labels, for: python -m pytest_jrh init NAME --log t.csv --labels labels.csv --rubric "
-        "'polite: The answer is polite.'\nor, for a column of verdicts: python -m pytest_jrh check "
-        "t.csv --labels labels.csv --verdict COL\n"
+        "labels.csv has 2 labels for these cases. Next: python -m pytest_jrh init NAME --log t.csv "
+        "--labels labels.csv --rubric 'polite: The answer is polite.'\n"
+        "or, to check a column of verdicts: python -m pytest_jrh check t.csv "
+        "--labels labels.csv --verdict COL\n"
     )
     label_here(write("t.jsonl", RUN), *POLITE)
     command = "python -m pytest_jrh init NAME --log t.jsonl --labels labels.csv"
     said = capsys.readouterr().out
-    assert "(1 so far)" in said
-    assert said.endswith(f"1 label, for: {command} --rubric 'polite: The answer is polite.'\n")
+    assert "labels.csv has 1 label for these cases. Next: " in said
+    assert said.endswith(f"Next: {command} --rubric 'polite: The answer is polite.'\n")
     assert main(["label", "no.csv", *POLITE]) == 4
     assert "no.csv: no such file" in capsys.readouterr().err
 
@@ -274,7 +275,7 @@ def test_verdicts_that_are_no_answers_to_what_is_asked_are_said_at_once(capsys: 
     rows = [f"c{number},Text {number}.,{word}" for number, word in enumerate(["b", "a", "tie"] * 2)]
     name = write("t.csv", "\n".join(["id,text,verdict", *rows]))
     label_here(name, *POLITE, "--sample=6", "--by=verdict")
-    said = "The verdicts in verdict are b, a, tie, but people are asked for satisfied, violated: "
+    said = 'The verdicts in "verdict" are b, a, tie, but people answer satisfied, violated: '
     assert capsys.readouterr().out.startswith(said)
     write("r.yml", "- {id: polite, instructions: Who?, classes: {a: one, b: other, tie: none}}")
     to_b = dict.fromkeys([f"c{number}" for number in range(6)], code_of("b"))
@@ -288,9 +289,9 @@ def test_a_column_that_was_drawn_by_is_named_for_check(capsys: Capsys) -> None:
     for by, more in (("judge_polite", " --verdict judge_polite"), ("kind", " --verdict COL")):
         label_here(name, *POLITE, "--sample=4", f"--by={by}", f"--out={by}.csv")
         printed = capsys.readouterr().out
-        left_out = "1 case without a value in judge_polite: not drawn\n"
+        left_out = '1 case not drawn: no value in "judge_polite"\n'
         assert printed.count(left_out) == (by == "judge_polite")
-        assert "t.csv: 4 of 9 cases to label, 0 done" in printed
+        assert "t.csv: you are asked to label 4 of 9 cases; 0 of these are done" in printed
         command = printed.splitlines()[-1].partition(" pytest_jrh ")[2]
         assert command == f"check t.csv --labels {by}.csv{more}"
     assert main(["check", name, "--labels=judge_polite.csv", "--verdict=judge_polite"]) == 0
@@ -379,9 +380,9 @@ def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> 
     assert sorted(case.spec.run_id for case in cases) == ["c0", "c1", "c2"]
     said = capsys.readouterr().out
     assert "differs from cases.csv: 1 case on which people disagree (c3)" in said
-    assert "3 of 3 cases to label" in said
+    assert "label 3 of 3 cases" in said
     # The table's verdicts are known by their name.
-    assert said.endswith("for: python -m pytest_jrh check cases.csv --labels labels.csv\n")
+    assert said.endswith("Next: python -m pytest_jrh check cases.csv --labels labels.csv\n")
     settled = [row for row in kept() if row["split"] == "settled"]
     assert [row["case_id"] for row in settled] == [case.spec.run_id for case in cases]
     assert {row["annotator"] for row in settled} == {"ann"}
@@ -404,7 +405,7 @@ def test_only_what_has_no_label_is_shown_and_all_or_a_share_to_everybody(capsys:
     Path("labels.csv").unlink()
     for name, number in (("ann", 20), ("ben", 6)):
         assert len(label_here("cases.csv", *POLITE, "--overlap=0.3", name=name)) == number
-    assert "people agree on 6 of 6 cases labelled by several\n" in capsys.readouterr().out
+    assert "people agree on 6 of 6 cases that several people labelled\n" in capsys.readouterr().out
     assert main(["label", "cases.csv", *POLITE, "--overlap=3"]) == 4
     assert main(["label", "cases.csv", *POLITE, "--labels=labels.csv"]) == 4
     assert "a label for every text" in capsys.readouterr().err
@@ -446,12 +447,24 @@ def test_labels_of_ones_own_without_a_rubric_are_of_the_one_that_the_command_wri
 @pytest.mark.parametrize(
     ("labels", "file", "said"),
     [
-        ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", "", "people disagree on no case of cases.csv"),
+        (
+            "id,annotator,label\nc0,ann,1\nc0,ben,1\n",
+            "",
+            "has no labels that differ on a case in cases.csv",
+        ),
         ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", "", "1 case on which people disagree (c9)"),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "no.csv", "no such file"),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "l.txt", "end in .csv"),
-        ("id,annotator,label,mood\nc0,ann,1,\n", "", "a file of labels does not have: mood"),
-        ("id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n", "", "on no case"),
+        (
+            "id,annotator,label,mood\nc0,ann,1,\n",
+            "",
+            "is not a file of labels: it has the columns mood",
+        ),
+        (
+            "id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n",
+            "",
+            "no labels that differ on a case in",
+        ),
     ],
 )
 def test_what_is_not_settled_is_said(capsys: Capsys, labels: str, file: str, said: str) -> None:
@@ -516,7 +529,7 @@ def test_a_command_that_is_stopped_twice_ends_without_a_traceback(capsys: Capsys
 
     with patch.object(label, "serve", serve):
         assert main(["label", table(5), *POLITE]) == 130
-    assert "5 of 5 cases to label" in capsys.readouterr().out
+    assert "label 5 of 5 cases" in capsys.readouterr().out
 
 
 def test_no_label_is_lost_where_several_commands_write() -> None:

@@ -107,7 +107,7 @@ def test_a_word_that_is_no_label_is_a_vote_for_none(path: Path) -> None:
     assert values(joined) == {"a1": 1}
     assert joined.notices == [
         "labels.csv: values that are not labels: 5.",
-        "labels.csv: cases without a label: no label has more than half of the votes: 2.",
+        "labels.csv: cases without a label, because no label has more than half of the votes: 2.",
     ]
 
 
@@ -129,7 +129,7 @@ def test_labels_of_another_wording_of_a_rubric_are_not_used(path: Path) -> None:
     reworded = "labels for another wording of their rubric (not used): 1."
     assert joined.notices == [f"labels.csv: {reworded}"]
     said = problem(path, f"{head}\na,1,{before}\n")
-    assert said.startswith("labels.csv: each label is for another wording of its rubric")
+    assert said.startswith("labels.csv: each label was given for another wording of its rubric")
 
 
 def test_a_run_is_found_whatever_ends_a_line_of_its_name(path: Path) -> None:
@@ -164,7 +164,7 @@ def test_an_id_that_a_spreadsheet_wrote_anew_is_named(path: Path, written: str, 
     [
         ("aa,1", '2: run_id: got "aa", and no case has this id; the cases are a, b'),
         ("a,violates", '2: label: got "violates"; must be 0, 1, false, true, pass'),
-        ("a,1\na,0", '3: label: this label (0) of the case "a" disagrees with line'),
+        ("a,1\na,0", '3: label: this label (0) of the case "a" differs from line'),
         ("many,1", '2: epoch: is missing; the epochs of the case "many" are 1, 2'),
         ('{"id": "a", "label": 1}\n{"id": "b"', "2: is not valid JSON: expecting ',' delimiter"),
     ],
@@ -177,7 +177,9 @@ def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str
 @pytest.mark.parametrize(("word", "key"), [("harm", '"harm"'), ("No harm: ok", '"No harm: ok"')])
 def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) -> None:
     [of_word] = join(path, f"run_id,label\na,{word}\n").problems
-    hint = f"say what the words mean: map: {{{key}: 1}} if this word means violated, else 0"
+    hint = (
+        f"map the words to labels in the config: map: {{{key}: 1}} if {key} means violated, else 0"
+    )
     assert of_word.hint == hint
     for number in ("4.67", "7/10", "85%"):
         assert join(path, f"run_id,label\na,{number}\n").problems[0].hint is None
@@ -187,7 +189,7 @@ def test_several_rubrics_need_a_name(path: Path) -> None:
     rubrics = [KIND, Rubric("honest", "Be honest.")]
     assert problem(path, "run_id,label\na,1\n", rubrics=rubrics) == (
         "labels.csv:2: rubric_id: names no rubric; the suite's rubrics are kind, honest\n"
-        "    add the column rubric_id, or set rubric_id next to the path of the labels"
+        "    add the column rubric_id to the file, or set rubric_id of these labels in the config"
     )
     content = "run_id,label,rubric_id\na,1,honest\na,0,kind\na,0,old\n"
     joined = join(path, content, rubrics=rubrics)
@@ -225,7 +227,7 @@ def test_any_file_is_labels_or_a_problem(
             {"a": 0, "many": 1},
             "any: 1 of 3 runs without a label: not judged.",
         ),
-        ([1.0, math.nan, math.nan], {}, "map each to violated, satisfied or null (no"),
+        ([1.0, math.nan, math.nan], {}, "map each value to violated, satisfied or null"),
         ([{"kind": "C", "short": "I"}], {}, "by its pointer: /m/kind, /m/short"),
         ([["C", "I"]], {}, "by its pointer: /m/0, /m/1"),
     ],

@@ -128,7 +128,7 @@ def test_orders_and_systems_are_named(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["check", str(table), "--pairs", "--order", "shown"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert (
-        "order: shown, systems: model_a, model_b pairs of answers, of which one is better"
+        '"shown" as order, "model_a", "model_b" as systems pairs of answers, of which one'
         in printed
     )
     assert main(["check", str(table), "--order", "shown"]) == pytest.ExitCode.USAGE_ERROR

@@ -119,7 +119,7 @@ def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
         ({"verdict": ["judge_{rubric}", "judge_cost"]}, "got .judge_cost.; must be"),
         ({"label": "h_{rubric}", "verdict": "j_{rubric}"}, "has no column .h_{rubric}."),
         ({"verdict": "judge_c{rubric}"}, ".human_{rubric}., .judge_c{rubric}. fit "),
-        ({"rubric": "id"}, "--rubric: cannot be used with {rubric}"),
+        ({"rubric": "id"}, "--rubric: cannot be used if the name of a column has {rubric}"),
         ({"baseline": "judge_cost"}, "got .judge_cost.*like .human_{rubric}., .judge_{rubric}."),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_case_is_taken_under_another_text_and_under_no_other_scale(tmp_path: P
     assert (taken.reworded, taken.rubric.instructions) == (True, "Be curt.")
     scale = replace(text, score_levels=LEVELS[:2])
     for rubric, rewording in ((scale, True), (text, False)):
-        with pytest.raises(InputError, match="made for other instructions than rubric"):
+        with pytest.raises(InputError, match="the instructions of the rubric"):
             case_of(index, spec, rubric, rewording=rewording)
 
 
@@ -326,10 +326,16 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"format": 1}, "format: not a case result: input should be 3"),
-        ({"why": {"kind": "no_luck"}}, "why.kind: not a case result: input should be ''"),
-        ({"scores": ["1"]}, "not a case result: scores and label must be among the answers"),
-        ({"spending": None}, "spending: not a case result:"),
+        ({"format": 1}, "format: this line is not the result of a case: input should be 3"),
+        (
+            {"why": {"kind": "no_luck"}},
+            "why.kind: this line is not the result of a case: input should be ''",
+        ),
+        (
+            {"scores": ["1"]},
+            "this line is not the result of a case: scores and label must be among the answers",
+        ),
+        ({"spending": None}, "spending: this line is not the result of a case:"),
     ],
 )
 def test_a_line_of_no_result_is_named(tmp_path: Path, values: dict[str, Any], words: str) -> None:
@@ -361,7 +367,7 @@ def test_no_line_contradicts_itself() -> None:
 def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None:
     path = written(tmp_path / "r.jsonl", line_data(RESULTS[0]))
     path.write_bytes(path.read_bytes() + line + b"\n")
-    with pytest.raises(InputError, match=r"r.jsonl:2: .*not a case result"):
+    with pytest.raises(InputError, match=r"r.jsonl:2: .*this line is not the result of a case"):
         read_ledger(path)
     with pytest.raises(InputError, match="this file cannot be read"):
         read_ledger(tmp_path)
@@ -402,12 +408,12 @@ def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path:
     kept, notes = earlier_results(suite, cases, {results[4].case_id: results[4]}, Made())
     assert [(result.run_id, result.extra.kept) for result in kept.values()] == [("a", True)]
     why = "the case, the judge or the number of repeats has changed"
-    assert notes == [f"2 results of earlier sessions left out of results.jsonl: {why}."]
+    assert notes == [f"2 results of earlier sessions left out of results.jsonl, because {why}."]
     path.write_text("no result\n", "utf-8")
     kept, [note] = earlier_results(suite, cases, {}, Made())
     assert not kept
     assert note.startswith("The results of earlier sessions cannot be used, and were replaced.\n")
-    assert "results.jsonl:1: not a case result: " in note
+    assert "results.jsonl:1: this line is not the result of a case: " in note
 
 
 def git(folder: Path, *arguments: str) -> str:

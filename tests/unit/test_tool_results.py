@@ -190,7 +190,7 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     written("id,label\ntest 1,pass\ntest 99,pass\n", "labels.csv")
     assert counts(check_table(FILE, labels="labels.csv"))["0 agree"] == 1
     said = check(Path(FILE).read_text("utf-8"), "--labels=labels.csv", code=0)
-    assert "1 label of cases without a verdict, not used." in said
+    assert "1 label not used: no verdict on the same case." in said
 
 
 PROMPTFOO_CSV = "n,[bot] Answer,Status,Score,Named Scores,Grader Reason\n1,So.,PASS,1.0,,\n"
@@ -678,8 +678,8 @@ def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--sample=60 --by=answer", "60 cases cannot be drawn evenly from 40 different"),
-        ("--sample=3 --by=verdict", "3 cases cannot be drawn evenly from 2 different words"),
+        ("--sample=60 --by=answer", "60 cases are too few to draw evenly from 40 different"),
+        ("--sample=3 --by=verdict", "3 cases are too few to draw evenly from 2 different values"),
         ("--by=verdict", "needs a table and --sample"),
         ("--sample=9 --by=verdict --disagreements=l.csv", "needs a table and --sample"),
         ("--sample=9 --by=mood", 'no column "mood" among "id", "answer", "verdict"'),
