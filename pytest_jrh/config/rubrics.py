@@ -234,6 +234,6 @@ def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[Sc
     scores = [level.score for level in levels]
     if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
         mistakes.add(
-            path, f"the scores are {listed(map(str, scores), 8)}; must be integers without gaps"
+            path, f"the scores are {listed(map(str, scores), 8)}; list each once, without gaps"
         )
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

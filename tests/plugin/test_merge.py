@@ -119,7 +119,7 @@ def test_an_unscored_case_of_a_shard_is_red(project: Project, merge: Merge) -> N
     changed_line(project.folder / "shard-0" / RESULTS, 1, why=why, scores=[])
     assert merge("-v", BASELINE, UPDATE, *FOLDERS) == 1
     assert len(under(merge.lines, "unscored (1):")) == 1
-    told = "because this session has no verdict on 1 case of the baseline:"
+    told = "because this session has no verdict on 1 case in the baseline:"
     head = f"The baseline baseline.json was not updated, {told}"
     named = [f"{LAX}::{PERTURBATION}run-1[e1] (unscored: unrecorded)"]
     assert under(merge.lines, head) == named
@@ -223,9 +223,14 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
-        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}its label was 0, and"),
-        ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has none (anno"),
-        ("rubrics.yml", "Be", "Stay", "for other instructions than rubric 'kind' has"),
+        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}the label was 0, and"),
+        (
+            "labels.csv",
+            "r2,0,a",
+            "r2,0,a\nr2,1,b",
+            "results.jsonl:2: {}the suite has no such case (",
+        ),
+        ("rubrics.yml", "Be", "Stay", "the instructions of the rubric 'kind' were"),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],
 )

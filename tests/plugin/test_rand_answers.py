@@ -206,8 +206,8 @@ def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: Mo
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("use_original_data_as_expected", True, "the judge would label its own cases"),
-        ("test_debug_mode", True, "every answer would be 0, without a call"),
+        ("use_original_data_as_expected", True, "the judge would make its own labels"),
+        ("test_debug_mode", True, "would make every answer 0 without a call"),
         ("template", "multiclass_judge", "RAND's files do not say which classes there are"),
         ("template", "mine", 'got "mine"; must be single_judge or single_judge_str or'),
         ("aggregation_reference_column", "human_sum", 'got "human_sum"; must be human_consensus'),
@@ -219,12 +219,12 @@ def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: Mo
         (
             "judges",
             [{"name": "a", "model": "openai/a", "template": "single_autograder"}],
-            'got "single_autograder"; must be the suite\'s, single_judge',
+            'got "single_autograder"; must be single_judge as in',
         ),
         (
             "judges",
             [{"name": "a", "model": "openai/a", "preprocess_columns_map": {"request": "x"}}],
-            "all judges of a panel see the same",
+            "be the same as in the suite for all judges",
         ),
     ],
 )

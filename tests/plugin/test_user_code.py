@@ -69,7 +69,7 @@ def test_a_plan_runs_no_judges_code(judged: MakeJudged, pytester: pytest.Pyteste
     done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
     flat = " ".join(done.stdout.str().split())
     assert "(0 to 1 judge)" in flat
-    assert "Judges that are code are not called now: the total has at most one call" in flat
+    assert "Judges that are code are not called now, so the total has at most one call" in flat
 
 
 HOOK = """

@@ -96,7 +96,7 @@ def test_nothing_is_drawn_before_every_case_has_come_to_its_end(tmp_path: Path) 
     assert "1 of 2 cases made" in board.line()
     board.end("two")
     assert [one.entry.digest for one in board.assigned(ann)] == [case_digest(confirmed(0))]
-    assert board.line() == "jrh: 1 to label blind, 0 done | press Finish to continue"
+    assert board.line() == "jrh: 0 of 1 case to label blind are done | press Finish to continue"
 
 
 def test_the_order_says_nothing_of_what_a_case_was_made_for() -> None:

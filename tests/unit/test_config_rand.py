@@ -99,8 +99,8 @@ def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -
     data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_perturbation"]
     problem = folder.problem(data)
     assert problem.message == (
-        'got "agent_perturbation", which is not in admin.perturbation_config.tests_to_run '
-        "(agent_positives, labels, position)"
+        'got "agent_perturbation", which is not in admin.perturbation_config.tests_to_run: '
+        "agent_positives, labels, position"
     )
     data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_positives"]
     assert [test.name for test in folder.load(data).tests] == names

@@ -123,7 +123,7 @@ def test_each_step_changes_what_the_last_one_left_in_place_by_a_list_or_by_a_dic
         (lambda _: {"mesages": []}, "metadata, mesages; they must be run_id, epoch, input"),
         (lambda _: {"metadata": {"when": object()}}, "set a value that is not JSON"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
-        (lambda _: [{**assistant(""), "tool_calls": ["x"]}], "with the tool_calls ['x'], not a"),
+        (lambda _: [{**assistant(""), "tool_calls": ["x"]}], "with the tool_calls ['x'], which"),
     ],
 )
 def test_what_a_preprocessor_must_not_do_is_an_input_error_naming_it(step: Any, said: str) -> None:

@@ -181,7 +181,7 @@ def test_a_suite_reads_the_fields_of_its_runs(tmp_path: Path) -> None:
         labels = [{"metadata": "ok", "map": {"1": 1}}]
         with pytest.raises(InputError, match=rf"cases\.by(.|\n)*{message}"):
             ready(tmp_path / key, cases={"by": [key]}, labels=labels)
-    with pytest.raises(InputError, match=r"gate\.by: needs cases\.by"):
+    with pytest.raises(InputError, match=r"gate\.by: can be used only if cases\.by is set"):
         ready(tmp_path / "gate", gate={"by": True})
 
 
