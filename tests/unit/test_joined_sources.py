@@ -199,7 +199,7 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
     labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
     said = 'labels:2: run_id: got "1", which may mean several cases\n    write the id of'
-    assert [*map(str, labels.problems)] == [f"{said} meant: 1@a, 1@b"]
+    assert [*map(str, labels.problems)] == [f"{said} the case that is meant: 1@a, 1@b"]
 
 
 @pytest.mark.parametrize(
