@@ -34,12 +34,12 @@ def equal_verdicts(verdicts: Iterable[Verdict]) -> dict[Verdict, list[int]]:
 
 
 def scores_text(score: int | None, scores: Sequence[int], scale: Scale) -> str:
-    """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
+    """What a judge gave: `0`, and of repeats how often, `0 (0 in 2 of 3 repeats, 1 in 1 ...)`."""
     text = "a tie" if score is None else str(scale.said(score))
     if len(scores) <= 1:
         return text
     counts = sorted(Counter(scores).items(), key=lambda count: (-count[1], count[0]))
-    parts = [f"{number} of {len(scores)} said {scale.said(one)}" for one, number in counts]
+    parts = [f"{scale.said(one)} in {number} of {len(scores)} repeats" for one, number in counts]
     return f"{text} ({', '.join(parts)})"
 
 

@@ -306,7 +306,7 @@ def _false_alarms(wrong: int, cases: int) -> str:
 @lru_cache(maxsize=256)
 def _class(word: str, noun: str = "") -> CaseClass:
     """The cases whose right answer is one of several words without an order."""
-    noun = noun or f"{word} case"
+    noun = noun or f'"{word}" case'
     return CaseClass(
         code_of(word),
         word,
@@ -408,19 +408,19 @@ BETWEEN = "|"
 
 def _named(of_class: CaseClass, word: str, other: str) -> CaseClass:
     """The class of the cases whose right answer has this name, and not the other one."""
-    noun = f"{word} case"
+    noun = f'"{word}" case'
     return replace(
         of_class,
         word=word,
         mistake="wrong",
         mistakes=f"{word}, judged {other}",
         newly=f"newly judged {other}",
-        wrong=lambda wrong, cases: f"calls {out_of(wrong, cases, noun)} {other}",
-        tally=lambda wrong, cases: f"{out_of(wrong, cases, noun)} judged {other}",
+        wrong=lambda wrong, cases: f'calls {out_of(wrong, cases, noun)} "{other}"',
+        tally=lambda wrong, cases: f'{out_of(wrong, cases, noun)} judged "{other}"',
         newly_wrong=lambda wrong, cases: (
-            f"calls {out_of(wrong, cases, noun)} {other} that it called {word} before"
+            f'calls {out_of(wrong, cases, noun)} "{other}" that it called "{word}" before'
         ),
-        loss=f"more {noun}s judged {other}",
+        loss=f'more {noun}s judged "{other}"',
         noun=noun if of_class.noun else "",
         unseen=f"cases judged {other}",
         not_planned="",

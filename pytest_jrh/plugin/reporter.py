@@ -141,7 +141,9 @@ class Reporter:
                 for ready in self._undecided():
                     self._is_green = False
                     name = ready.suite.name
-                    self._problems.append(f"Not green: in the suite {name}, {_NO_DECISION}.")
+                    self._problems.append(
+                        f"This session is not green: in the suite {name!r}, {_NO_DECISION}."
+                    )
         self._session.handover.clear(ready.suite for ready in self._suites)
         for ready in self._suites:
             if ready.suite.one_cassette and self._suites.asks(ready) and not self._is_plan:

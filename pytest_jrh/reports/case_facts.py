@@ -244,13 +244,13 @@ def not_shown_text(result: CaseResult) -> str:
     """
     shown = result.extra.shown
     if shown is not None and shown.read:
-        return f"not shown the whole prompt: the server read only {shown.read:,} tokens"
+        return f"not shown the whole prompt, because the server read only {shown.read:,} tokens"
     if shown is None or not shown.missing:
         return ""
     if shown.is_whole:
         return f"not shown {len(shown.missing):,} of {counted(shown.turns, 'turn')}"
     turns = listed((f"[{index}]" for index in shown.missing), _MOST_TURNS)
-    luck = ": right by luck" if result.outcome == "agree" else ""
+    luck = ", but right by luck" if result.outcome == "agree" else ""
     return f"not shown {turns}{luck}"
 
 
@@ -330,11 +330,11 @@ def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     if not scores or result.label is None:
         return basis
     if majority([*scores.values()]) == result.label:
-        return LabelBasis(f"{basis.text}, {listed(scores, _MOST_PEOPLE)} blind", 1)
+        return LabelBasis(f"{basis.text}; confirmed blind by {listed(scores, _MOST_PEOPLE)}", 1)
     votes = []
     for person, score in scores.items():
         votes.append(f"{person} says {score_name(session, result, score)}")
-    return LabelBasis(f"{basis.text}; blind, {listed(votes, _MOST_PEOPLE)}", -1)
+    return LabelBasis(f"{basis.text}; labelling blind, {listed(votes, _MOST_PEOPLE)}", -1)
 
 
 _MOST_PEOPLE = 2
@@ -447,7 +447,7 @@ def disagreement_text(
         giver = listed(filter(None, people), _MOST_PEOPLE) or giver
     assert result.label is not None
     label = case.scale.meant(result.label)
-    judge = f"The judge {one_line(result.judge)}".rstrip()
+    judge = f'The judge "{one_line(result.judge)}"' if result.judge else "The judge"
     verdict = result.scores_text
     if not result.repeated and result.score is not None:
         verdict = case.scale.meant(result.score)
@@ -470,7 +470,7 @@ def disagreement_text(
     parts = request_and_answer(case.messages, edits)
     if spec.variant:
         gave = scores_text(result.base_score, result.base_scores, result.scale)
-        change = f"changed by {spec.test}: {spec.variant}; the judge gave {gave} to"
+        change = f"changed by {spec.test} ({spec.variant}); the judge gave {gave} to"
         lines += wrapped(f"{change} the unchanged case, {spec.base}.", WIDTH)
     else:
         every_part = titled_parts(case.messages)
@@ -501,7 +501,7 @@ def _verdicts(case: Case, result: CaseResult) -> list[str]:
     different = equal_verdicts(result.verdicts)
     lines = []
     for verdict, repeats in islice(different.items(), _MOST_VERDICTS):
-        of = f", in {len(repeats)} of {len(result.verdicts)}" if result.repeated else ""
+        of = f", in {len(repeats)} of {len(result.verdicts)} repeats" if result.repeated else ""
         lines += ["", f"given: {case.scale.meant(verdict.score)}{of}, because"]
         lines += _prose(verdict.reasoning or _NO_REASON)
     if len(different) > _MOST_VERDICTS:

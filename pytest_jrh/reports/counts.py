@@ -277,7 +277,7 @@ def more_labels(statistics: Statistics) -> str:
     widest = max(widths, key=widths.__getitem__)
     return (
         f" {3 * statistics.counts.n:,} more labels, drawn like these, would halve the widest "
-        f"interval ({widest})."
+        f'interval (of "{widest}").'
     )
 
 
@@ -301,8 +301,8 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
 
 _PROBE_TITLES = ("n", "misled", "rate", "interval", "towards")
 _PROBE_NOTE = (
-    "misled: verdicts that are right on the unchanged case and wrong on the changed case. Each row "
-    "has its own 95% interval."
+    "misled counts verdicts that are right on the unchanged case and wrong on the changed case. "
+    "Each row has its own 95% interval."
 )
 
 
@@ -325,7 +325,7 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> Iterator[Block]:
     if any(table.total.turned and not table.flicker.n for table in tables):
         text = (
             "Only repeats show how often a verdict changes by chance; without repeats, "
-            f"{SUPPOSED_FLICKER:.0%} is assumed (set repeats: 3)."
+            f"{SUPPOSED_FLICKER:.0%} is assumed, so set `repeats: 3`."
         )
         yield Sentence(text, "muted")
     if tables:
@@ -342,12 +342,12 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
         text = _turned_sentence(table, tables)
         text += f" ({percent(rate.value)}, 95% interval {range_text(rate)})"
         if towards := _towards(table.total):
-            text += f", towards {towards}" if table.total.shift is None else f", {towards}"
+            text += f"; they became {towards}" if table.total.shift is None else f", {towards}"
         if table.flicker.value is not None:
             text += f"; the judge's flicker is {percent(table.flicker.value)}"
         sentences.append(f"{text}.")
     if not sentences and any(table.total.n for table in tables):
-        return ["No probe misled the judge more often than chance explains (5%, by Holm's method)."]
+        return ["No probe misled the judge more often than chance explains (Holm's method at 5%)."]
     return sentences
 
 

@@ -89,8 +89,8 @@ REPORTS: list[Report] = [
 _WIDEST = 120
 _NOTHING_JUDGED = "No case has a verdict, so this session is not green."
 _UNWRITTEN = (
-    "This session is not green, because of failed writes. Free disk space or fix the permissions, "
-    "and run again: recorded calls are not made again."
+    "This session is not green, because files could not be written. Free disk space or fix the "
+    "permissions, and run again: recorded calls are not made again."
 )
 
 
@@ -259,7 +259,7 @@ def _decide(
             if change := content.prompt_change(line, digests):
                 changes.append(change)
                 if change.is_reworded:
-                    of_name = f" of judge {line.judge}" if line.judge else ""
+                    of_name = f' of judge "{line.judge}"' if line.judge else ""
                     subjects[line.judge] = f"the new prompt{of_name}"
     no_verdict = ""
     reasons = Counter(result.why.reason for result in run.results if result.why.reason)
@@ -444,7 +444,9 @@ def _updated(
     try:
         before = remaining = run.frozen or read_jsonl(target)
     except (OSError, InputError) as error:
-        outputs.problem(f"{target} cannot be read, so nothing was written to it:\n{cause(error)}")
+        outputs.problem(
+            f"{target} cannot be read, so nothing was written to this file:\n{cause(error)}"
+        )
         return new
     is_whole = len(run.results) == len(run.cases.specs)
     if is_whole and run.suite.config.rand.renew and run.suite.frozen is None:

@@ -123,14 +123,14 @@ def _headline(session: Session, suite: str) -> Headline:
 def _table_headline(session: Session, suite: str) -> str:
     judged = session.sections_of(suite)
     if len(judged) > 1:
-        return f"{len(judged):,} judges compared"
+        return f"{len(judged):,} judges are compared"
     if not judged or not judged[0].total.counts.n:
-        return "no case was judged" if session.results else "labels, but no verdict"
+        return "no case was judged" if session.results else "there are labels, but no verdicts"
     total = judged[0].total
     cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
     if any(total.judged.weight.names) and total.accuracy.lower is not None:
         share = total.accuracy.complement()
-        text = f"{figure(share).whole}, by {counted(share.n, 'weighted label')}"
+        text = f"{figure(share).whole} of cases, by {counted(share.n, 'weighted label')}"
     elif wrong:
         text = f"{wrong:,} of {cases} ({figures.percent(wrong / total.counts.n)})"
     else:
@@ -205,7 +205,7 @@ def _probability_table(session: Session) -> Iterator[Table]:
                 f"missed at {FALSE_ALARMS:.0%} false alarms",
                 "threshold",
                 "Brier",
-                f"decides alone, {100 * session.error:.3g}% wrong",
+                f"decides alone with {100 * session.error:.3g}% wrong",
             ),
             rows,
         )
@@ -225,7 +225,7 @@ def _calibration(session: Session) -> Iterator[Section]:
             "cases are false alarms."
         )
         if of_judge.sure is not None:
-            text += f" The judge decides alone if it is at least {of_judge.sure:.4g} sure: "
+            text += f" The judge decides alone if it is at least {of_judge.sure:.4g} sure; "
             text += f"{of_judge.wrong.fraction} such verdicts are wrong."
         table = Table("probability", ("violated",), rows)
         yield Section(f"Probabilities of {one_line(judge or suite)}", (table, Sentence(text)))
@@ -233,7 +233,7 @@ def _calibration(session: Session) -> Iterator[Section]:
 
 def _prompt(change: PromptChange) -> Block:
     """The prompt of a judge that changed since the baseline, compared word by word."""
-    of = f" of judge {one_line(change.now.judge)}" if change.now.judge else ""
+    of = f' of judge "{one_line(change.now.judge)}"' if change.now.judge else ""
     if change.before is None or not change.is_reworded:
         why = "the prompt of that version was not kept (--jrh-update-baseline keeps prompts)"
         if change.before is not None:
@@ -272,10 +272,10 @@ def _doubts(session: Session) -> Iterator[Block]:
     if any(extent.interrupted for extent in extents):
         kept = sum(extent.cases for extent in extents)
         cases = sum(extent.of for extent in extents)
-        text = f"interrupted: {kept:,} of {counted(cases, 'case')} kept; run again to continue"
+        text = f"interrupted after {kept:,} of {counted(cases, 'case')}; run again to continue"
         if session.is_merge:
             missing = sum(len(decision.never_reported) for decision in session.decisions.values())
-            text = f"no shard has a result of {counted(missing, 'case')}: run these cases, and "
+            text = f"no shard has results of {counted(missing, 'case')}; run these cases, then "
             text += "merge all shards again"
         yield Sentence(text, "warning")
     yield from topics.not_shown_blocks(session)
@@ -369,22 +369,22 @@ def next_lines(session: Session) -> Iterator[Line]:
         unusable = int(outcome.equals("invalid_response").sum())
         # Recorded answers cannot be used.
         text = f"asks again about {counted(unusable, 'case')}; before that, change the prompt, "
-        text += "`verdict` and `score_map`, or the model"
+        text += "the model, or `verdict` and `score_map`"
         if missing:
             text = f"with an API key, records the missing calls of {counted(missing, 'case')} and "
-            text += "no others; --jrh-plan counts these calls and their cost"
+            text += "no others; --jrh-plan shows their number and cost"
         yield Line("next", text, "warning", session.record_command)
         return
     for decision in decisions:
         if decision.update_command:
-            text = "if the cases missing from the baseline are new"
+            text = "run this if the cases that the baseline does not have are new"
             yield Line("next", text, "warning", decision.update_command)
             return
     if deciding := _what_decides(session):
         yield Line("unclear", deciding)
     if session.is_table and not session.results:
         text = "--verdict COL compares a judge with these labels; settle disputes in a separate "
-        yield Line("next", f"{text}column (--settled COL), or with label --disagreements")
+        yield Line("next", f"{text}column (--settled COL), or with `label --disagreements`")
         return
     worst = worst_verdicts(session)
     if len(worst) and (session.is_table or session.word != "PASS"):
@@ -394,7 +394,7 @@ def next_lines(session: Session) -> Iterator[Line]:
         # Where something failed, verdicts that chance could have turned are worth reading, too.
         if table.is_finding or (session.word == "FAIL" and table.total.turned):
             first = session.result(table.cases[0]).spec
-            text = f"read {one_line(f'{first.run_id} {first.variant}')} first, change "
+            text = f"read {one_line(f'{first.run_id} ({first.variant})')} first, change "
             text += f"{_judge_to_fix(session, table.judge)}, and run again with -k {table.probe}"
             yield Line("next", text)
             return
@@ -402,12 +402,12 @@ def next_lines(session: Session) -> Iterator[Line]:
         # The others run pytest again, which knows nothing of a table.
         return
     if session.word == "FAIL":
-        yield Line("next", "fix what failed, and run again: only the missing cases are made")
+        yield Line("next", "fix what failed, and run again; only the missing cases are made")
         return
     for (rubric, test), results in grouped_by(session.cases, "rubric_id", "test").items():
         kinds = {result.why.kind for result in results}
         if session.word != "PASS" and kinds <= {"no_plan", "not_confirmed"}:
-            text = f"{one_line(rubric)} has no case of {test}: reword this rubric; if only tool "
+            text = f'"{one_line(rubric)}" has no case of {test}: reword this rubric; if only tool '
             text += "calls can break the rubric, set `edits: acts` in `cases`"
             yield Line("next", text, command=session.command(["--jrh-record-mode=new_episodes"]))
             return
@@ -426,7 +426,7 @@ def next_lines(session: Session) -> Iterator[Line]:
             text = "saves these verdicts as the baseline of later sessions"
         yield Line("next", text, command=session.command(options))
         return
-    text = f"after a change of {_judge_to_fix(session, '')}: asks the judge about these cases again"
+    text = f"after you change {_judge_to_fix(session, '')}, this asks about these cases again"
     command = session.command(["--jrh-judge-record-mode=new_episodes"])
     yield Line("next", text, command=command)
 
@@ -450,9 +450,9 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
         text += f"; if a label{whose} is wrong, correct that label in the table"
         if grounds.votes.disputed and grounds.file:
-            text += f"; settle disputes: label TABLE --disagreements {one_line(grounds.file)}"
+            text += f"; to settle disputes: label TABLE --disagreements {one_line(grounds.file)}"
         elif grounds.votes.disputed:
-            text += "; settle disputes in a separate column: --settled COL"
+            text += "; settle disputes in a separate column (--settled COL)"
         return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
@@ -477,7 +477,7 @@ def _correct(session: Session, worst: Verdicts) -> Line:
 def _judge_to_fix(session: Session, judge: str) -> str:
     """What is to be changed of a judge: the only one's prompt, where it has a file."""
     if judge:
-        return f"judge {one_line(judge)}"
+        return f'judge "{one_line(judge)}"'
     files = {Path(line.file).name for line in session.judges if line.file}
     return files.pop() if len(files) == 1 else "the judge"
 
@@ -485,11 +485,11 @@ def _judge_to_fix(session: Session, judge: str) -> str:
 _DECIDED_BY: Mapping[Kind, str] = {
     "limit": "use more cases, or `repeats: 3`",
     "proof": "use more cases",
-    "left": "if these cases were removed on purpose, accept that with --jrh-update-baseline",
+    "left": "if these cases were removed on purpose, accept this with --jrh-update-baseline",
     "grown": "read the new cases; if they are right, accept them with --jrh-update-baseline",
 }
 """By the kind of a reason what decides what is UNCLEAR."""
-_MORE_LABELS = "use more cases with a label, or more verdicts on each"
+_MORE_LABELS = "use more cases with a label, or more verdicts on each case"
 _DECIDED_IN_TABLE: Mapping[Kind, str] = {
     "limit": _MORE_LABELS,
     "proof": _MORE_LABELS,
@@ -506,7 +506,7 @@ def _what_decides(session: Session) -> str:
     if kind == "drop":
         return decision.reasons[0].needs
     if kind == "left" and decision.comparison is None:
-        return "name a config without the skipped cases"
+        return "run a config that does not have the skipped cases"
     if session.is_table:
         return _DECIDED_IN_TABLE.get(kind, "")
     return _DECIDED_BY.get(kind, "")
@@ -567,7 +567,7 @@ def worst_cases(session: Session) -> ReadFirst | None:
         result = results[0]
         judge = f"judge {one_line(result.judge)}".rstrip()
         if len(results) > 1:
-            judge = f"{len(results):,} judges, {one_line(result.judge)}"
+            judge = f"{judge} (one of {len(results):,})"
         cases.append(
             WorstCase(
                 case_id=result.case_id,
@@ -601,4 +601,4 @@ def _mistake(result: CaseResult) -> str:
     gave, right = result.scores_text, result.label_text
     if not (result.repeated or scale.is_ordered or result.score is None):
         gave, right = map(scale.word, (result.score, result.label or 0))
-    return f"gave {gave}, right is {right}"
+    return f"the verdict is {gave}, but {right} is right"

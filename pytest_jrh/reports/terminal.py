@@ -116,7 +116,7 @@ def _report_lines(session: Session, display: Display) -> list[Styled]:
         # The page comes first, and has what the others have.
         first, *others = display.written
         line = f"{'report':<{_TITLE_ROOM}}{one_line(str(relative_path(first, display.folder)))}"
-        lines.append(f"{line} and {len(others):,} more" if others else line)
+        lines.append(f"{line} and {counted(len(others), 'more file')}" if others else line)
     if not session.is_table and (session.results or session.spending.calls):
         cost = spending_text(session.spending)
         gap = display.width - sum(map(columns, (*lines, cost)))
@@ -172,7 +172,7 @@ def _fitted_doubts(doubts: Sequence[Block], width: int, room: int) -> list[Style
     if warnings and len(first_doubt) <= room - warnings + 1:
         lines[:1] = first_doubt
     if warnings > room:
-        text = f"! {warnings - room + 1:,} more warnings about these figures: see -v"
+        text = f"! {warnings - room + 1:,} more warnings about these figures; -v shows them"
         lines[room - 1 :] = [Styled(text, "yellow")]
     return lines[:room]
 

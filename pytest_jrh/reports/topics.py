@@ -78,33 +78,34 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     lost; how many cases were compared.
     """
     for limit in decision.limits:
-        subject = f"judge {one_line(limit.judge)}" if limit.judge else "the judge"
+        subject = f'judge "{one_line(limit.judge)}"' if limit.judge else "the judge"
         yield f"{capital(limit_text(limit, subject))}."
     if decision.comparison is not None:
         fixes = len(decision.fixes)
         yield (
             f"{decision.compared:,} of {counted(decision.of_baseline, 'case')} in the baseline "
-            f"are compared: {counted(len(decision.regressions), 'regression')}, "
+            f"are compared, with {counted(len(decision.regressions), 'regression')} and "
             f"{'1 fix' if fixes == 1 else f'{fixes:,} fixes'}."
         )
     if not decision.sets:
         return
     yield (
-        "p is the chance of a loss at least as large if the judge had not changed (from an "
-        "exchange test, in which equal losses count half). It is adjusted for the "
-        f"{counted(len(decision.sets), 'set')} compared. A set fails if p is below {SURE:.3g}, "
-        "and if at least two of its cases are newly wrong, and more than the limit allows."
+        "p is the chance that an unchanged judge would show as large a loss (from an exchange "
+        "test, in which equally large losses count half). p is adjusted for the "
+        f"{counted(len(decision.sets), 'set')} compared. A set of cases fails if p is below "
+        f"{SURE:.3g}, at least two of its cases are newly wrong, and its loss is above the limit."
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: change.finding.p_value)
     for change in lost:
         before, now = change.before, change.now
-        by = f" by {one_line(change.judge)}" if change.judge else ""
+        by = f', judge "{one_line(change.judge)}"' if change.judge else ""
         yield (
-            f"{change.title}{by}: wrong in {before.wrong:,} of "
-            f"{counted(before.verdicts, 'verdict')} before and in {now.wrong:,} of "
-            f"{now.verdicts:,} now. Of {counted(change.n, 'case')}, {len(change.lost):,} newly "
-            f"wrong and {len(change.won):,} newly right. p = {change.finding.p_value:.3g}."
+            f"{change.title}{by}: before, the judge was wrong in {before.wrong:,} of "
+            f"{counted(before.verdicts, 'verdict')}, and now in {now.wrong:,} of "
+            f"{now.verdicts:,}. Of {counted(change.n, 'case')}, the verdict is newly wrong in "
+            f"{len(change.lost):,} and newly right in {len(change.won):,}; "
+            f"p = {change.finding.p_value:.3g}."
         )
 
 
@@ -125,7 +126,7 @@ def gate_cases(session: Session, decision: Decision) -> tuple[list[Cases], list[
     """The cases that changed, count against a limit, or are missing: first the lists that the cases
     to read first come from, or whose cases pytest names, then the others. No list is empty.
     """
-    remarks = dict.fromkeys(decision.flickered, "by flicker: the judge has not changed")
+    remarks = dict.fromkeys(decision.flickered, "by flicker, as the judge has not changed")
     # Of a table the decision says why.
     remarks |= {} if session.is_table else decision.unscored
     disagreements = "disagreements"
@@ -191,7 +192,7 @@ def _missing(table: Table) -> Iterator[str]:
                 missing = title if cell.text == NONE else f"interval of {title}"
                 names.setdefault((missing, cell.reason), []).append(row.name)
     for (title, reason), of_rows in names.items():
-        yield f"{title}: {reason} ({', '.join(of_rows)})"
+        yield f"no {title} ({', '.join(of_rows)}), because {reason}"
 
 
 def left_out_blocks(session: Session) -> Iterator[Sentence]:
@@ -205,7 +206,7 @@ def left_out_blocks(session: Session) -> Iterator[Sentence]:
         # Of these the decision speaks, or the first lines of a table.
         is_said = session.decisions if kind == "unscored" else session.is_table
         if number and not is_said:
-            parts.append(f"{number:,} {text}")
+            parts.append(f"{counted(number, 'case')}{text}")
     if not parts:
         return
     # Why cases could not be made, those of one kind counted together.
@@ -217,15 +218,15 @@ def left_out_blocks(session: Session) -> Iterator[Sentence]:
     if kinds:
         reasons = [f"{kind}: {number:,}" for kind, number in kinds.most_common()]
         parts[0] += f" ({listed(reasons, _MOST_REASONS)})"
-    weight: Weight = "warning" if "unscored" in parts[-1] else ""
-    yield Sentence(f"left out: {', '.join(parts)}", weight)
+    weight: Weight = "warning" if "verdict" in parts[-1] else ""
+    yield Sentence(f"left out of the figures: {', '.join(parts)}", weight)
 
 
 _LEFT_OUT = {
-    "no_case": "without a case",
-    "unscored": "unscored",
-    "generated": "not to be judged",
-    "unlabelled": "judged without a label",
+    "no_case": "",
+    "unscored": " without a verdict",
+    "generated": " not to be judged",
+    "unlabelled": " judged without a label",
 }
 
 
@@ -276,11 +277,11 @@ def more_figures(section: figures.Section) -> Iterator[Block]:
 def majority_sentence(panel: Panel) -> str:
     """How often the majority of a panel is right; where there is none in some cases, how often."""
     text = (
-        f"the majority of {counted(len(panel.judges), 'judge')} is right in "
+        f"the majority verdict of {counted(len(panel.judges), 'judge')} is right in "
         f"{out_of(panel.accuracy.count or 0, panel.accuracy.n, 'case')}"
     )
     undecided = len(panel.without_majority)
-    return f"{text}, with no majority in {undecided:,}" if undecided else text
+    return f"{text}; {undecided:,} without a majority" if undecided else text
 
 
 def contradicting_cases(session: Session) -> list[list[CaseResult]]:
@@ -299,7 +300,7 @@ def review_blocks(session: Session) -> Iterator[Block]:
     for word in sorted(by_word.keys() - {"", "void"}):
         decided.append(f"{len(by_word[word]):,} {word}")
     if decided:
-        yield Sentence(f"Reviewed by people: {', '.join(decided)}.")
+        yield Sentence(f"Cases that people reviewed: {', '.join(decided)}.")
     if "void" in by_word:
         title = "decisions that no longer count, because the case has changed since"
         yield from _warning_cases(session, title, by_word["void"])
@@ -309,9 +310,9 @@ def review_blocks(session: Session) -> Iterator[Block]:
     reworded = [result for result in doubted if result.extra.reworded]
     for (suite, rubric), results in grouped_by(reworded, "suite", "rubric_id").items():
         text = (
-            f"{counted(len(results), 'case')} of the rubric {rubric!r} (suite {suite}) had "
-            "another text of the rubric when made: labels are about the old text, verdicts about "
-            "the new text. Review these cases with --jrh-review."
+            f"{counted(len(results), 'case')} of the rubric {rubric!r} (suite {suite!r}) had "
+            "another text of the rubric when made: the label is about the old text, and the "
+            "verdict about the new text. Review these cases with --jrh-review."
         )
         yield from _warning_cases(session, text, results)
     altered = [result for result in doubted if result.extra.altered]
@@ -407,15 +408,15 @@ def not_shown_blocks(session: Session) -> Iterator[Cases]:
                 [missed] = {_missed(result) for result in results} - {""}
                 effects.append(f"{count.missed_unseen:,} of its {count.missed:,} {missed}")
             if count.right_by_luck:
-                effects.append(f"{count.right_by_luck:,} right by luck")
+                effects.append(f"{counted(count.right_by_luck, 'verdict')} right by luck")
             text = f"{subject} was not shown {count.not_shown:,} of {count.turns:,} {count.name}"
-            text += f" ({', '.join(effects) or counted(len(count.cases), 'case')})"
+            text += f" (in {' and in '.join(effects) or counted(len(count.cases), 'case')})"
             yield from _warning_cases(session, f"{text}.", map(session.result, count.cases))
         shown = [(result, result.extra.shown) for result in results]
         repaired = [result for result, of in shown if of is not None and of.asked_again]
         if repaired:
-            text = f"{subject} was asked again for {counted(len(repaired), 'verdict')}: its first "
-            text += "answer could not be used."
+            text = f"{subject} was asked again for {counted(len(repaired), 'verdict')}, because "
+            text += "its first answer could not be used."
             yield from _warning_cases(session, text, repaired)
 
 
@@ -433,12 +434,12 @@ def shown_sentences(session: Session) -> Iterator[str]:
             if known:
                 yield f"{subject} was shown {known - count.not_shown:,} of {known:,} {count.name}."
             if count.unknown:
-                reason = "is not recorded, or cannot be read"
+                reason = "is not recorded or cannot be read"
                 if count.cut_by_server:
                     reason += ", or was cut by its server"
                 yield (
-                    f"{subject} may not have been shown {count.unknown:,} {count.name}: its "
-                    f"request {reason}."
+                    f"{subject} may not have been shown {count.unknown:,} {count.name}, because "
+                    f"its request {reason}."
                 )
 
 
@@ -447,9 +448,9 @@ def _by_judge(session: Session) -> Iterator[tuple[str, Sequence[CaseResult]]]:
     if session.is_table:
         return
     for (suite, judge), verdicts in session.by_judge.items():
-        subject = f"The judge {one_line(judge)}".rstrip()
+        subject = f'The judge "{one_line(judge)}"' if judge else "The judge"
         if len(session.suites) > 1:
-            subject += f" of {one_line(suite)}"
+            subject += f' of "{one_line(suite)}"'
         yield subject, session.results_in(verdicts)
 
 
@@ -465,10 +466,10 @@ def label_sentences(session: Session) -> Iterator[str]:
             yield f"{session.prefix(suite)}{sentence}"
         shared_models += grounds.shared_models
     for shared in dict.fromkeys(shared_models):
-        judge = f"Judge {shared.judge}".rstrip()
+        judge = f'The judge "{shared.judge}"' if shared.judge else "The judge"
         yield (
-            f"{judge} and verifier are one model ({shared.model}): errors that both make count as "
-            f"right, so accuracy may be too high; {_ADVICE}."
+            f"{judge} and the verifier are the same model ({shared.model}): an error that both "
+            f"make counts as right, so accuracy may be too high; {_ADVICE}."
         )
 
 
@@ -492,7 +493,7 @@ def violation_sentences(session: Session, suite: str) -> Iterator[str]:
                 f"({_share(judged)}); "
             )
             if corrected.value is None:
-                yield f"{text}not corrected: {corrected.why}."
+                yield f"{text}not corrected, because {corrected.why}."
             else:
                 labels = counted(rate.labelled, "label")
                 if rate.drawn:
@@ -546,15 +547,15 @@ def labels_line(session: Session) -> Iterator[Line]:
             given_by = "column" if grounds.column else "people"
             counts[given_by] = len(session.verdicts.judged.places("made"))
         texts = {
-            "made": f"by {grounds.verifier or 'the verifier'}",
+            "made": f"confirmed by {grounds.verifier or 'the verifier'}",
             "people": "by people",
             "program": "by a program",
-            "column": f"of column {one_line(grounds.column)}",
+            "column": f'from the column "{one_line(grounds.column)}"',
             "unconfirmed": "unverified",
-            "altered": "changed on disk after the label",
+            "altered": "on cases that changed on disk later",
         }
         if grounds.shared_models:
-            texts["made"] = "by the judge's model"
+            texts["made"] = "confirmed by the judge's model"
         if grounds.annotators:
             texts["people"] += f" ({listed(grounds.annotators)})"
         bases = [f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key]]
@@ -563,8 +564,10 @@ def labels_line(session: Session) -> Iterator[Line]:
         text, wrong = ", ".join(bases), len(wrongly_labelled(results, grounds))
         is_checked_enough = counts["blind"] >= FEWEST_LABELS
         if counts["blind"]:
-            needed = "" if is_checked_enough else f" ({FEWEST_LABELS} needed)"
-            text += f"; people checked {counts['blind']:,}{needed}, {wrong or 'none'} wrong"
+            needed = "" if is_checked_enough else f" of these ({FEWEST_LABELS} are needed)"
+            text += (
+                f"; people checked {counts['blind']:,}{needed} and found {wrong or 'none'} wrong"
+            )
         weight: Weight = ""
         if counts["unconfirmed"] or counts["altered"] or wrong:
             weight = "warning"
@@ -597,7 +600,7 @@ def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterat
     if missing:
         yield (
             f"Not counted: {counted(missing, 'blind label')} of cases that are not in this "
-            "session, or have changed since."
+            "session or have changed since."
         )
 
 
@@ -621,11 +624,11 @@ def _against(against: AgainstPeople) -> str:
         left_out.append(f"{counted(against.unclear, 'case')} without a majority")
     if against.undecidable:
         left_out.append(f"{counted(against.undecidable, 'case')} that nobody can decide")
-    text = f"Against people ({counted(against.labelled, 'blind label')}"
+    text = f"Compared with people ({counted(against.labelled, 'blind label')}"
     if left_out:
         text += f"; {' and '.join(left_out)} left out"
     if against.labelled < FEWEST_LABELS:
-        return f"{text}): too few to correct a figure; at least {FEWEST_LABELS} are needed."
+        return f"{text}): too few labels to correct a figure; at least {FEWEST_LABELS} are needed."
     texts = []
     reasons = set()
     for key, anchored in against.figures.items():
@@ -655,16 +658,15 @@ def _rate(rate: Estimate) -> str:
 def agreement_text(agreement: Agreement) -> str:
     """How far people agree, in pairs and beyond chance."""
     raw, alpha = agreement.raw, figure(agreement.alpha, "number").whole
-    return (
-        f"{percent(raw.value)} of pairs on {counted(raw.n, 'case')}, Krippendorff's alpha {alpha}"
-    )
+    pairs = f"{percent(raw.value)} of pairs on {counted(raw.n, 'case')}"
+    return f"{pairs}, with Krippendorff's alpha {alpha}"
 
 
 def people_answer(session: Session, suite: str) -> Iterator[Block]:
     """How far people agree, and judges with them, in a line; of labels alone their spread."""
     people = session.people.get(suite)
     if people is not None:
-        text = f"people agree with each other in {percent(people.agreement.raw.value)}"
+        text = f"people agree with each other in {percent(people.agreement.raw.value)} of pairs"
         for judge, beside in people.judges.items():
             text += f", {one_line(judge or THE_JUDGE)} with people in "
             text += percent(beside.agreement.value)
@@ -702,7 +704,7 @@ def people_sections(session: Session) -> Iterator[Section]:
         blocks: list[Block] = [Sentence(f"People agree in {agreement_text(people.agreement)}.")]
         if is_weighted:
             blocks.append(Sentence("In this section each label counts once, whatever its weight."))
-        blocks.append(pairs_table("beside each other", people.pairs))
+        blocks.append(pairs_table("pair", people.pairs))
         for judge, beside in people.judges.items():
             name = one_line(judge or THE_JUDGE)
             if test := beside.alt_test:

@@ -140,7 +140,7 @@ class SetChange:
     @property
     def case_word(self) -> str:
         """Which cases are in it."""
-        return self.kind if self.of_class is None else one_line(self.of_class.word)
+        return self.kind if self.of_class is None else f'"{one_line(self.of_class.word)}"'
 
     @property
     def title(self) -> str:
@@ -470,12 +470,12 @@ def chance_text(change: SetChange, noun: str) -> str:
     elif change.asked.question == "another":
         text = f"{of_hundred} of 100 equally good models would show such a loss"
         if change.runs < change.n:
-            text += f" (cases of one cluster count together: {counted(change.runs, 'cluster')})"
+            text += f" (counted by cluster: {counted(change.runs, 'cluster')})"
     else:
         text = f"{of_hundred} of 100 equally good {noun}s would show such a loss"
     level = SURE if finding.word == "FAIL" else DOUBT
     if p_value <= level < share:
-        text += f" ({100 * p_value:.2g} if equal losses count half: that number decides)"
+        text += f" (the gate counts equally large losses half, which makes {100 * p_value:.2g})"
     return text
 
 
@@ -513,8 +513,9 @@ def loss_text(sets: Sequence[SetChange]) -> str:
     for of in [*by_name.values()][:_MOST_NAMED]:
         text = _of_verdicts(of)
         if of.lost:
-            text = f"{len(of.lost):,} of {of.n if of.is_ordered else of.right_before:,}"
-        text += f" of {of.title}"
+            right = of.n if of.is_ordered else of.right_before
+            text = f"{len(of.lost):,} of {counted(right, 'case')}"
+        text += f' of "{of.title}"'
         texts.append(text)
     if len(by_name) > _MOST_NAMED:
         [*_, last] = by_name.values()
@@ -534,11 +535,11 @@ def _set_text(change: SetChange) -> str:
         if change.now.mean < 0:
             direction, unit = "low", -change.width
         was, now = unit * change.before.mean or 0.0, unit * change.now.mean
-        text = f"scores {one_line(change.name)} {now:.2f} levels too {direction} on average"
-        return f"{text} (before {was:.2f})"
+        text = f'scores "{one_line(change.name)}" {now:.2f} levels too {direction} on average'
+        return f"{text} ({was:.2f} before)"
     if change.is_ordered:
         was, now = change.before.mean * change.width, change.now.mean * change.width
-        return f"is off by {now:.2f} levels on average (before {was:.2f})"
+        return f"is off by {now:.2f} levels on average ({was:.2f} before)"
     if change.net <= 0:
         return f"is wrong in {_of_verdicts(change)} on {change.case_word} cases"
     if change.of_class is None:
@@ -549,7 +550,7 @@ def _set_text(change: SetChange) -> str:
 
 def _of_verdicts(change: SetChange) -> str:
     now, before = change.now, change.before
-    return f"{now.wrong:,} of {counted(now.verdicts, 'verdict')} (before {before.wrong:,})"
+    return f"{now.wrong:,} of {counted(now.verdicts, 'verdict')} ({before.wrong:,} before)"
 
 
 def points(share: float) -> str:
@@ -605,7 +606,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
             rounded_up = math.ceil(round(100 * of.bound, 6))
             text_of = f"{counted(rounded_up, 'point')} {of.of_class.loss}"
         bounds.append(text_of)
-    return f"{text}; other cases may have up to {' and '.join(bounds)}"
+    return f"{text}; on other cases there may be up to {' and '.join(bounds)}"
 
 
 def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
@@ -623,4 +624,4 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
         cases, net = counted(sum(of.n for of in classes), "case"), abs(lost - won)
         more = f"{net:,} {'more' if lost > won else 'fewer'} of all {cases}"
         change = more if net else "as many cases as before"
-        yield f"{won:,} newly right, so the judge is wrong about {change}"
+        yield f"newly right in {counted(won, 'case')}; in total, the judge is wrong in {change}"

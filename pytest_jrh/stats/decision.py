@@ -111,7 +111,7 @@ class Held:
 
     def subject(self, judge: str) -> str:
         """How a judge is spoken of."""
-        return self.subjects.get(judge) or (f"judge {one_line(judge)}" if judge else "the judge")
+        return self.subjects.get(judge) or (f'judge "{one_line(judge)}"' if judge else "the judge")
 
     def noun(self, judge: str) -> str:
         """What has changed of it."""
@@ -287,7 +287,7 @@ def _reasons(session: _Session) -> Iterator[Reason]:
         text = "nothing could be compared with the baseline"
         for kind, why in _NOTHING_COMPARED.items():
             if {*comparison.not_comparable.values()} == {kind}:
-                text = f"{text}: {why}"
+                text = f"{text}, because {why}"
         yield Reason("UNCLEAR" if session.rules.has_limits else "FAIL", "uncompared", text)
     yield from _drops(session)
     yield from _missing(session)
@@ -312,7 +312,7 @@ def _missing(session: _Session) -> Iterator[Reason]:
         why = session.held.no_verdict or f"({_numbers(outcomes)})"
         text = f"{counted(len(outcomes), 'case')} {has} no verdict {why}"
         if session.held.noun("") == "prompt" and {*outcomes} == {"unrecorded"}:
-            text = f"the new prompt is not recorded: {text}"
+            text = f"the new prompt is not recorded, so {text}"
         cases = sorted([*unscored.ids, *session.never_reported])
         yield Reason("FAIL", "missing", text, "", cases)
     elif session.is_active and not len(session.judged):
@@ -375,7 +375,7 @@ def _wrong(session: _Session) -> Iterator[Reason]:
         if cases:
             text = f"{session.held.subject(judge)} {_wrong_text(of_judge)}"
             if session.has_baseline:
-                text = f"{text}; the rubric, class or judge of these cases is not in the baseline"
+                text = f"{text}; the baseline has no case of this rubric, class or judge"
             elif session.is_active:
                 text = f"{text}; no limit covers these cases"
             reasons.append(Reason("FAIL", "wrong", text, judge, cases))
@@ -397,7 +397,7 @@ def _probes(session: _Session) -> Iterator[Reason]:
         if table.is_finding:
             yield Reason("FAIL", "probe", text, table.judge, table.cases)
         else:
-            text = f"{text}, which the judge's flicker may explain"
+            text = f"{text}, but this may be flicker (changes by chance)"
             yield Reason("UNCLEAR", "probe", text, table.judge, table.cases)
 
 
@@ -410,7 +410,7 @@ def _left(session: _Session) -> Iterator[Reason]:
         is_left = session.rules.has_limits and len(session.judged) and skipped
         if is_left and not session.has_baseline:
             of_all = counted(len(session.judged) + len(skipped), "case")
-            text = f"{len(session.judged):,} of {of_all} judged: {len(skipped):,} skipped"
+            text = f"judged {len(session.judged):,} of {of_all}, and skipped {len(skipped):,}"
             yield Reason("UNCLEAR", "left", text, "", sorted(skipped))
         return
     missing, parts = missing_from(comparison)
@@ -422,7 +422,7 @@ def _left(session: _Session) -> Iterator[Reason]:
     if parts:
         cases = sorted(missing | skipped)
         total = compared + len(cases)
-        text = f"{compared:,} of {counted(total, 'case')} compared: {', '.join(parts)}"
+        text = f"the comparison has {compared:,} of {counted(total, 'case')}: {', '.join(parts)}"
         yield Reason("UNCLEAR", "left", text, "", cases)
 
 
@@ -448,10 +448,10 @@ def _grown(session: _Session) -> Iterator[Reason]:
             word: _NoPass = "UNCLEAR"
             if p_value < SURE and wrong >= FEWEST_LOST:
                 word = "FAIL"
-            kind = "new case" if of_class is None else f"new {one_line(of_class.word)} case"
+            kind = "new case" if of_class is None else f'new "{one_line(of_class.word)}" case'
             text = (
                 f"{session.held.subject(judge)} is wrong on {out_of(wrong, len(of_new), kind)}, "
-                f"and on {out_of(others, len(of_compared), 'compared case')}"
+                f"but on {out_of(others, len(of_compared), 'compared case')}"
             )
             reasons.append(Reason(word, "grown", text, judge, of_new.wrong_ids))
         # One says it: a failure, of all cases where these fail.
@@ -467,7 +467,7 @@ def opposite(judged: Verdicts, subject: str, turning: str) -> Iterator[Reason]:
     # As if no two cases shared a run.
     kappa = estimate_kappa(pairs, range(len(pairs)))
     if kappa.upper is not None and kappa.upper < 0:
-        text = f"{subject} says the opposite of the labels: the two values may be swapped"
+        text = f"{subject} says the opposite of the labels: perhaps two values are swapped"
         text = f"{text}; {turning}" if turning else text
         yield Reason("UNCLEAR", "opposite", text, judged.judge.present()[0])
 
@@ -492,7 +492,7 @@ def _useless(session: _Session) -> Iterator[Reason]:
         text = ""
         if len(labels) == 1:
             label = scale.said(as_level(pairs[0, 0]))
-            text = f"every label is {label}, so a judge that always says {label} is right"
+            text = f"every label is {label}, so a judge could always say {label} and be right"
         elif len(answers) == 1:
             [answer] = answers
             text = f"{subject} always says {scale.kind.meant(answer)}"
@@ -537,8 +537,7 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
         text = _pass_text(session)
     regressions = session.comparison.regressions
     if held.accepts and regressions:
-        lost = counted(len(regressions), "case")
-        text = f"{text}; this update accepts a loss: {lost} newly wrong"
+        text = f"{text}; this update accepts {counted(len(regressions), 'newly wrong case')}"
     if held.changed:
         text = f"this change updates the baseline: {held.changed}; {text}"
     deselected = held.scope.deselected - held.left_out
@@ -555,7 +554,7 @@ def _pass_text(session: _Session) -> str:
         if allowed:
             text = f"{session.held.subject(judge)} {loss_text(allowed)}"
             lost = points(max(of.drop for of in allowed))
-            return f"{text}: {lost} in all; {points(session.rules.max_drop)} are allowed"
+            return f"{text}: a loss of {lost}, and the gate allows {points(session.rules.max_drop)}"
     judges = session.judged.judge.present()
     several = len(judges) > 1
     subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])
@@ -563,7 +562,7 @@ def _pass_text(session: _Session) -> str:
     if session.sets:
         before_and_now = session.comparison.verdicts.kinds("before", "answers").names
         if not session.held.changed and all(was in (None, now) for was, now in before_and_now):
-            is_or_are = "no verdict changed:"
+            is_or_are = f"no verdict changed, so {is_or_are}"
         return compared_text(is_or_are, session.sets)
     # Of verdicts that are compared with labels alone, those of probes count where there are no
     # others.
@@ -615,14 +614,14 @@ def _beside(
         for text in about_sets(of_judge, session.held.noun(judge)):
             yield f"{whose}{text}"
     if accepted:
-        yield f"{counted(len(accepted), 'wrong verdict')} accepted into the baseline"
+        yield f"the baseline now holds {counted(len(accepted), 'wrong verdict')} of this session"
     if session.held.left_out:
-        yield f"{counted(len(session.held.left_out), 'case')} skipped by markers"
+        yield f"markers skipped {counted(len(session.held.left_out), 'case')}"
     if len(session.comparison.everything):
         new = session.comparison.new
         if wrong := len(new.wrong_ids):
-            verb = "is" if wrong == 1 else "are"
-            yield f"{out_of(wrong, len(new), 'new case')} {verb} judged wrong"
+            verb = "has" if wrong == 1 else "have"
+            yield f"{out_of(wrong, len(new), 'new case')} {verb} a wrong verdict"
         fresh = int((~session.comparison.has_group(new)).sum())
         if fresh:
-            yield f"{counted(fresh, 'new case')} of a new rubric, class or judge"
+            yield f"the rubric, class or judge of {counted(fresh, 'new case')} is new, too"

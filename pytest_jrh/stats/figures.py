@@ -140,7 +140,7 @@ COLUMNS = (
         "balanced_accuracy",
         "rate",
         "",
-        "The mean of the shares of right verdicts of both labels.",
+        "The mean of two shares: of the cases with each label, how many are judged right.",
         _TWO,
     ),
     Column(
@@ -265,7 +265,8 @@ def flicker_sentence(statistics: Statistics) -> str:
     cases = f"{flicker.count:,} of {counted(flicker.n, 'repeated case')}"
     interval = "" if flicker.lower is None else f", 95% interval {range_text(flicker)}"
     return (
-        f"The judge gave different scores in {cases} (flicker {percent(flicker.value)}{interval})."
+        f"The judge's scores differed in {cases}; two scores of a case differ in "
+        f"{percent(flicker.value)} (flicker{interval})."
     )
 
 
@@ -280,7 +281,7 @@ def tie_sentence(statistics: Statistics) -> str:
     elif not statistics.scale.has_two:
         left_out = ", but not for kappa and F1"
     return (
-        f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
+        f"Ties: in {ties:,} of {counted(n, 'case')} the repeats give no score most often. "
         f"These cases count as wrong{left_out}."
     )
 
@@ -343,13 +344,16 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     if len(matrix.given_answers) == 1 and (rubrics == 1 or is_worthless):
         [answer] = matrix.given_answers
         if answer == TIE and statistics.flicker.count == matrix.n:
-            return f"No verdict is the same in both orders: all {matrix.n:,} cases count as ties."
+            return (
+                f"No verdict is the same in both orders, so all {matrix.n:,} cases count as ties."
+            )
         verdict = statistics.scale.meant(answer)
-        return f"Constant verdict: {verdict} for all {matrix.n:,} cases."
+        return f"The judge says {verdict} in all {matrix.n:,} cases."
     if not is_worthless:
         return ""
     interval = range_text(kappa, "number")
-    return f"Worth little: {name} is {decimal(kappa.value)} ({interval}); guessing gives 0."
+    text = f"{name} is {decimal(kappa.value)} ({interval}); guessing gives 0."
+    return f"The verdicts are worth little: {text}"
 
 
 def one_class(statistics: Statistics) -> str:
@@ -361,7 +365,7 @@ def one_class(statistics: Statistics) -> str:
     word = statistics.scale.words.get(label)
     cases = f"{word} cases" if word else f"cases of score {label}"
     said = statistics.scale.said(label)
-    return f"Only {one_line(cases)}: a judge that always says {said} would get 100%."
+    return f"There are only {one_line(cases)}, so always saying {said} would get 100%."
 
 
 def figure_text(name: str, estimate: Estimate) -> str:
@@ -516,7 +520,9 @@ def _first_share(scale: Scale, answers: Sequence[int]) -> float:
 def favour_sentence(favour: Favour) -> str:
     """How often a system wins by people, and by the judge."""
     more, by_people = favour.more.value or 0.0, favour.people.value or 0.0
-    text = f"{one_line(favour.system)} wins {percent(by_people)} of its pairs according to people, "
+    text = (
+        f'"{one_line(favour.system)}" wins {percent(by_people)} of its pairs according to people, '
+    )
     text += f"and {percent(by_people + more)} according to the judge: {100 * more:+.1f} points"
     lower, upper = favour.more.lower, favour.more.upper
     if lower is not None and upper is not None:
@@ -526,20 +532,16 @@ def favour_sentence(favour: Favour) -> str:
 
 def places_sentence(places: Places) -> str:
     """How often a judge takes the first answer, and what changes with the order."""
-    text = (
-        f"Where the judge prefers an answer, it is the first one in {percent(places.first.value)}"
-    )
-    text += f" ({range_text(places.first)})."
+    text = "When the judge prefers an answer, it prefers the first one in "
+    text += f"{percent(places.first.value)} ({range_text(places.first)})."
     if not places.same.n:
         return text
     same, (first, second) = places.same, places.taken
-    text += (
-        f" In both orders the judge says the same about {same.fraction} pairs ({range_text(same)}%)"
-    )
+    text += f" In both orders it says the same about {same.fraction} pairs ({range_text(same)}%)"
     flips = same.n - (same.count or 0)
     if flips:
-        text += f"; of the {counted(flips, 'other')}, it takes the first answer both times in "
-        text += f"{first:,} and the second in {second:,}"
+        text += f"; among the {counted(flips, 'other')}, it prefers the first answer both times in "
+        text += f"{first:,}, and the second in {second:,}"
     return f"{text}."
 
 
@@ -602,7 +604,7 @@ def _value_rows(judged: Verdicts, values: Coded[str]) -> Iterator[Statistics]:
     if others:
         yield row(counted(len(others), "other value"), others)
     if small:
-        yield row(f"{counted(len(small), 'value')} below {_FEWEST_CASES} cases", small)
+        yield row(f"{counted(len(small), 'value')} with under {_FEWEST_CASES} cases", small)
 
 
 def _badness(statistics: Statistics) -> tuple[float, float]:

@@ -31,7 +31,7 @@ LEVEL = 0.95
 SIGNIFICANCE = 0.05
 NO_VERDICT = "no verdict was given"
 ONE_CLUSTER = "all verdicts come from one sample or cluster"
-SAME_CLASS = "one class only: labels and verdicts are all the same"
+SAME_CLASS = "all labels and verdicts are the same"
 # The correlation inside of clusters that is taken until the data say more: where no case differs
 # from the others, and where some do. With 0.6 in both, less covered 87% of shares where few cases
 # were wrong in fifty runs.

@@ -446,7 +446,7 @@ def limit_text(limit: Limit, subject: str) -> str:
         text = f"{limit.probe} misled the judge in {out_of(wrong, n, 'verdict')}{of}"
         allowed = f"max_rate {100 * limit.limit:.4g}% allows {int(limit.limit * n + _ROUNDING):,}"
     elif limit.figure.value is None:
-        return f"{limit.name} of {subject} is not known: {limit.figure.why}"
+        return f"{limit.name} of {subject} is not known, because {limit.figure.why}"
     elif limit.rule == "max_error":
         text = f"{subject} is off by {limit.figure.value:.2f} levels on average"
         allowed = f"max_error allows {limit.limit:.4g}"
@@ -460,7 +460,7 @@ def limit_text(limit: Limit, subject: str) -> str:
         allowed = f"{limit.name} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
     text = f"{text}; {allowed}"
     if limit.by_flicker:
-        return f"{text}, but the judge's flicker may be the only cause"
+        return f"{text}, but flicker (changes by chance) may be the only cause"
     if limit.unproven and not limit.broken:
-        return f"{text}, but on other cases the judge may be within the limit"
+        return f"{text}, but these cases do not show whether the judge keeps to it"
     return text

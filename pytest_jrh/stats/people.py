@@ -154,10 +154,10 @@ def _anchored(
 def _missing(clusters: Clusters, labels: int, *, is_ratio: bool) -> str:
     """Why no figure is corrected by so many labels; empty where one is."""
     if not is_ratio and labels < FEWEST_LABELS:
-        return f"{counted(labels, 'label')}; at least {FEWEST_LABELS} are needed"
+        return f"the number of labels is {labels:,}, and at least {FEWEST_LABELS} are needed"
     if is_ratio and labels < FEWEST_OF_CLASS:
         cases = counted(labels, "case")
-        return f"people labelled {cases} of this class; at least {FEWEST_OF_CLASS} are needed"
+        return f"people labelled only {cases} of this class; at least {FEWEST_OF_CLASS} are needed"
     if len(set(clusters)) == 1:
         return "all cases come from one source"
     return ""

@@ -103,7 +103,7 @@ def probabilities_of(verdicts: Verdicts, error: float = ERROR) -> Probabilities 
         bins[tenth] = violations.where(tenths == tenth).wrong_share.complement()
     return Probabilities(
         missed=at_few_alarms.share.complement(),
-        false_alarms=Estimate(alarms / passing, count=alarms, n=passing, why="a count alone"),
+        false_alarms=Estimate(alarms / passing, count=alarms, n=passing, why="it is only a count"),
         threshold=at_few_alarms.threshold,
         alone=at_few_errors.share,
         wrong=at_few_errors.reaching.wrong_share,

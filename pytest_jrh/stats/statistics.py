@@ -62,7 +62,7 @@ from pytest_jrh.stats.intervals import (
 )
 from pytest_jrh.stats.verdicts import Bools, Coded, Floats, Ints, Verdicts, answer_of, distinct
 
-_SEE_RECALL = "see the intervals of recall and false-positive rate"
+_SEE_RECALL = "recall and false-positive rate have intervals of their own"
 _OTHER_CLASSES = "the rubrics have different classes"
 
 
@@ -266,7 +266,7 @@ def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate, scale: Scale) -> E
     """Replaces kappa by a reason where all labels are the same: it would be 0 for every judge."""
     if len(matrix.given_labels) == 1:
         label = scale.said(matrix.given_labels[0])
-        return Estimate(n=matrix.n, why=f"one class only: every label is {label}")
+        return Estimate(n=matrix.n, why=f"every label is {label}")
     return figure
 
 
@@ -509,13 +509,13 @@ def confusions(matrix: ConfusionMatrix, scale: Scale) -> Iterator[str]:
         word, called = one_line(scale.word(label)), one_line(scale.word(other))
         is_most = 2 * most > n
         if label not in matrix.given_answers:
-            calls = f": calls {most:,} of them {called}" if is_most else ""
-            yield f"Never says {word}, the right answer in {counted(n, 'case')}{calls}."
+            calls = f'; it calls {most:,} of these "{called}"' if is_most else ""
+            yield f'The judge never says "{word}", which is right in {counted(n, "case")}{calls}.'
         elif is_most:
-            cases = counted(n, f"{word} case")
+            cases = counted(n, f'"{word}" case')
             if scale.is_ordered and label != NOT_APPLICABLE:
                 cases = f"{counted(n, 'case')} of level {word}"
-            yield f"Calls {most:,} of {cases} {called}."
+            yield f'The judge calls {most:,} of {cases} "{called}".'
 
 
 def called(wrong: Verdicts) -> Mapping[str, int]:
@@ -719,7 +719,7 @@ def _estimate(key: str, cells: Sequence[_Cell], masses: Floats, labels: int) -> 
     else:
         sums = masses @ np.array([_terms(key, *cell) for cell in cells], float)
         if not sums[0, 1]:
-            return Estimate(n=labels, why="not weighted")
+            return Estimate(n=labels, why="the labels are not weighted")
         values = sums[:, 0] / sums[:, 1]
     value = float(values[0])
     lower, upper = np.nanquantile(values[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()

@@ -193,7 +193,7 @@ def test_results_without_room_are_named(suite: SuiteFiles, server: ModelServer) 
         words = " ".join(full.stdout.split())
         assert "made case" in words
         assert f"synthetic_agent_perturbation.csv was not written: {FULL}." in words
-        assert "This session is not green, because of failed writes." in words
+        assert "This session is not green, because files could not be written." in words
         assert "INTERNALERROR" not in full.stdout + full.stderr
         assert server.count() == CALLS
 

@@ -304,7 +304,7 @@ def test_a_word_that_is_no_verdict_is_named_and_may_become_one(tmp_path: Path) -
         assert reason in " ".join(done.stdout.split())
         # What has no verdict could turn that.
         assert "always says" not in done.stdout, done.stdout
-        assert "labels      3 of column" in done.stdout, done.stdout
+        assert "labels      3 from the column" in done.stdout, done.stdout
         config("kind|unkind")
         done = session(tmp_path, server)
         assert "FAIL  1 case has no verdict (1 case: repeat 2 was never recorded)" in done.stdout

@@ -186,5 +186,5 @@ def test_ending_before_a_suite_is_not_green(pytester: pytest.Pytester, project: 
     )
     done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    why = "in the suite tiny, no decision was made, because no case of the suite was run."
-    assert f"note: Not green: {why}" in done.outlines
+    why = "in the suite 'tiny', no decision was made, because no case of the suite was run."
+    assert f"note: This session is not green: {why}" in done.outlines

@@ -27,7 +27,7 @@ def test_what_was_wrong_before_is_xfailed(pytester: pytest.Pytester, project: Pr
     result.assert_outcomes(passed=8, xfailed=1)
     assert result.ret == pytest.ExitCode.OK
     xfail = "XFAIL * wrong in the baseline too: \\x1b?31mred #\\x23?error?owned ::error::owned"
-    headline = "PASS  no verdict changed: as good as before on 8 cases (4 violations); other"
+    headline = "PASS  no verdict changed, so the judge is as good as before on 8 cases"
     result.stdout.fnmatch_lines([xfail, headline])
     [skipped] = ET.parse("junit.xml").getroot().iter("skipped")
     assert skipped.get("type") == "pytest.xfail"
@@ -61,7 +61,7 @@ def test_a_laxer_prompt_fails_with_its_regressions_named(project_once: Project) 
     # In the answer, which is the failure of `decision`.
     assert laxer.lines.count(f"FAIL  {BROKEN}") == 1
     told = " ".join(laxer.lines)
-    assert "8 of 8 cases in the baseline are compared: 3 regressions, 0 fixes." in told
+    assert "8 of 8 cases in the baseline are compared, with 3 regressions and 0 fixes." in told
     assert "      also: the new prompt always says 0 (satisfied)" in laxer.lines
     # What a decision fails for is what `--lf` runs again.
     failed = _last_failed(project_once.left / "cache")
@@ -102,7 +102,7 @@ def test_a_changed_prompt_is_unrecorded_and_red(unasked: tuple[Path, Done]) -> N
     assert any(line.startswith("changed in judge.md: ") for line in done.lines)
     named = [line for line in done.lines if line.startswith("ERROR ")]
     assert len(named) == 8
-    assert any("is not recorded: 8 cases have no verdict" in line for line in done.lines)
+    assert any("is not recorded, so 8 cases have no verdict" in line for line in done.lines)
     text = html.unescape((folder / "junit.xml").read_text("utf-8"))
     assert text.count("(-v shows the whole text)") == 1
     assert "Overlook whatever" not in text
@@ -162,7 +162,7 @@ def test_what_a_conftest_skips_is_left_out(pytester: pytest.Pytester, project: P
     with_limits = project.rules(TINY, "{min_recall: 0.1}")
     done = pytester.runpytest(with_limits)
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    done.stdout.fnmatch_lines(["UNCLEAR  6 of 8 cases judged: 2 skipped"])
+    done.stdout.fnmatch_lines(["UNCLEAR  judged 6 of 8 cases, and skipped 2"])
     done.assert_outcomes(failed=1, passed=6, skipped=2)
     project.rules(TINY, "{}")
     assert pytester.runpytest(with_limits, BASELINE, UPDATE).ret == pytest.ExitCode.OK

@@ -73,7 +73,7 @@ def test_a_judge_is_asked_in_both_orders_and_replayed(tmp_path: Path) -> None:
     assert scores["p4[e1]"] == ["first", "second"]
     assert scores["p2[e1]"] == ["second", "second"]
     said = " ".join(done.stdout.split())
-    assert "In both orders the judge says the same about 4 of 5 pairs" in said
+    assert "In both orders it says the same about 4 of 5 pairs" in said
     assert "<script>alert" not in (tmp_path / "page.html").read_text().replace("\\u003c", "&lt;")
     report = json.loads((tmp_path / "report.json").read_text())
     [of_judge] = report["suites"]["pairs"]["judges"].values()

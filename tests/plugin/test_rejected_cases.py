@@ -75,7 +75,7 @@ def test_every_report_of_a_frozen_suite_holds_judges_against_people(project: Pat
     done = run_pytest(project, CONFIG, "--jrh-frozen", "-v", *reports)
     assert done.code == pytest.ExitCode.OK, done.stdout
     terminal = " ".join(done.lines)
-    figure = r"Against people \(\d+ blind labels\): accuracy [\d.]+% \([\d.]+-"
+    figure = r"Compared with people \(\d+ blind labels\): accuracy [\d.]+% \([\d.]+-"
     [shown] = re.findall(figure, terminal)
     confirmed = "The verifier confirmed wrong labels in 3 of "
     rejected = "The verifier rejected right labels in 2 of 2 cases that people labelled blind"

@@ -98,7 +98,7 @@ def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -
         assert process.returncode == pytest.ExitCode.OK
         assert (server.count("judge"), server.peak_in_flight) == (12, 1)
     # Each case once, though it has two judges and a probe.
-    assert "Reviewed by people: 3 undecided.\n" in rest
+    assert "Cases that people reviewed: 3 undecided.\n" in rest
 
 
 def test_on_replay_the_verdict_is_there_before_people_decide(recorded: Recorded) -> None:
@@ -241,7 +241,7 @@ def test_frozen_suites_keep_their_file(frozen: Frozen) -> None:
 def test_decisions_are_obeyed(frozen: Frozen) -> None:
     """A rejected case is skipped, and an edited one judged as edited, against its label."""
     assert "rejected in review: contradicts the tool" in frozen.said
-    assert "Reviewed by people: 1 accepted, 1 edited, 1 rejected." in frozen.said
+    assert "Cases that people reviewed: 1 accepted, 1 edited, 1 rejected." in frozen.said
     assert [NEW_TEXT in request.text for request in frozen.asked].count(True) == 1
     judged = {result.run_id: result for result in results_in(frozen.decided.results)}
     assert (judged["run-2"].label, judged["run-2"].outcome) == (0, "agree")

@@ -117,22 +117,22 @@ def test_results_say_what_each_judge_was_shown(sessions: Sessions) -> None:
 def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(sessions: Sessions) -> None:
     recorded, replayed = sessions.printed
     assert "The judge was not shown 4 of 4 turns." in recorded
-    missed = "(2 of its 2 missed violations)"
-    assert "more warnings about these figures: see -v" in recorded
+    missed = "(in 2 of its 2 missed violations)"
+    assert "more warnings about these figures; -v shows them" in recorded
     assert "The judge was not shown [4]." in replayed
     assert "run-2[e1-cuts] (not shown [4])" in replayed
     for judge in CUTTING:
         is_lucky = judge in ("cuts_in_halves", "cuts_a_prompt")
-        fate = "(2 right by luck)" if is_lucky else missed
-        assert f"! The judge {judge} was not shown 2 of 2 edited turns {fate}." in replayed
-        whole = "8 of 8 turns of unedited cases (2 cases)."
-        assert f"! The judge {judge} was not shown {whole}" in replayed
+        fate = "(in 2 verdicts right by luck)" if is_lucky else missed
+        assert f'! The judge "{judge}" was not shown 2 of 2 edited turns {fate}.' in replayed
+        whole = "8 of 8 turns of unedited cases (in 2 cases)."
+        assert f'! The judge "{judge}" was not shown {whole}' in replayed
     for judge in ("sends_all", "reads_alone"):
-        assert f"The judge {judge} was" not in recorded
-        assert f"! The judge {judge}" not in replayed
-    assert "- The judge sends_all was shown 2 of 2 edited turns." in replayed
-    unknown = "may not have been shown 2 edited turns: its request is not recorded"
-    assert f"- The judge reads_alone {unknown}" in replayed
+        assert f'The judge "{judge}" was' not in recorded
+        assert f'! The judge "{judge}"' not in replayed
+    assert '- The judge "sends_all" was shown 2 of 2 edited turns.' in replayed
+    unknown = "may not have been shown 2 edited turns, because its request is not recorded"
+    assert f'- The judge "reads_alone" {unknown}' in replayed
 
 
 def test_every_report_counts_the_edited_turns_that_a_judge_did_not_send(sessions: Sessions) -> None:
@@ -153,6 +153,6 @@ def test_every_report_counts_the_edited_turns_that_a_judge_did_not_send(sessions
         "reads_alone": (2, 0, 2, 0, 0, 0),
         "cuts_with_version": (2, 2, 0, 2, 2, 0),
     }
-    title = "The judge cuts was not shown 2 of 2 edited turns (2 of its 2 missed violations)"
+    title = 'The judge "cuts" was not shown 2 of 2 edited turns (in 2 of its 2 missed violations)'
     for form in ("html", "md"):
         assert title in sessions.reports[form].replace("\\", "")

@@ -134,7 +134,7 @@ def test_stopping_keeps_the_calls_in_flight(pytester: pytest.Pytester, server: M
     assert server.count("planner") < 12
     assert server.count() == recorded_calls(suite)
     kept = len(case_lines(suite.results / "results.jsonl"))
-    said = f"interrupted: {kept} of 12 cases kept; run again to continue"
+    said = f"interrupted after {kept} of 12 cases; run again to continue"
     assert f"! {said}" in " ".join(" ".join(result.outlines).split())
     for report in ("part.md", "part.html"):
         assert said in (pytester.path / report).read_text("utf-8")

@@ -205,7 +205,7 @@ def test_each_case_without_a_label_is_counted_once(
 
 def test_what_settles_disputes_is_said(run: Run) -> None:
     table = written("case,ann,bo,verdict\na,1,1,0\nb,0,1,0\n")
-    settles = "settle disputes in a separate column: --settled COL"
+    settles = "settle disputes in a separate column (--settled COL)"
     people = ("--label=ann", "--label=bo")
     assert settles in " ".join(run(table, *people)[1].split())
     assert settles not in " ".join(run(table, "--label=ann")[1].split())
@@ -418,9 +418,9 @@ def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], 
         ("gold_label,grade 1,1 0,0", "", "2 by people"),
         ("label,verdict,annotator 1,1,HUMAN 0,0,HUMAN", "", "2 by people"),
         ("label,score,annotator_kind 1,1,HUMAN 0,0,HUMAN", "", "2 by people"),
-        ("label,verdict 1,1 0,0", "", "2 of column label"),
-        ("label,judge_verdict 1,1 0,0", "", "2 of column label"),
-        ("target,prediction 1,1 0,0", "", "2 of column target"),
+        ("label,verdict 1,1 0,0", "", '2 from the column "label"'),
+        ("label,judge_verdict 1,1 0,0", "", '2 from the column "label"'),
+        ("target,prediction 1,1 0,0", "", '2 from the column "target"'),
         # What an option names is found as nothing else.
         ("human,label,verdict pass,r1,pass fail,r1,fail", "--rubric=label", '"human" as label'),
         ("label,verdict pass,pass fail,fail", "--map=fale=1", 'no label or verdict is "fale"'),
@@ -520,7 +520,7 @@ def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
     head = "case,ann,bo,earlier,verdict\n"
     how = ("--label=ann", "--label=bo", "--same-judge", option)
     for empty, failing in (
-        (2, "PASS  no verdict changed: as good"),
+        (2, "PASS  no verdict changed, so the"),
         (3, '(c2: "verdict" is empty)'),
     ):
         lines = [f"{row}\n" for row in rows[:empty]] + whole[empty:]
@@ -547,11 +547,15 @@ def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
     text = " ".join(printed.split())
     assert (code, first in text, "ok = OK" in text) == (0, True, False), printed
     assert "counts as another judge; pass --same-judge if only the prompt is new" in text
-    assert "PASS no verdict changed: as good as before on 60 cases" in text
+    assert "PASS no verdict changed, so the judge is as good as before on 60 cases" in text
     code, printed = run(written("\n".join(rows).replace("Not OK,not ok", "Not OK,ok")), *options)
     text = " ".join(printed.split())
     assert "customer question: where is my parcel" in text
-    assert (code, "gave OK, right is Not OK" in text, "exchanged" in text) == (1, True, False)
+    assert (code, "the verdict is OK, but Not OK is right" in text, "exchanged" in text) == (
+        1,
+        True,
+        False,
+    )
     assert "(40 newly wrong); if a label is wrong, correct that label in the table" in text
 
 

@@ -167,13 +167,13 @@ THREE = ("violated", "satisfied", "n/a")
         (lambda _: "n/a", "misses 20 of 20 violations that it found before (judged n/a)", ""),
         (
             lambda label: "satisfied" if label == "n/a" else label,
-            "misses 20 of 20 n/a cases that it found before (judged satisfied)",
-            "Never says n/a, the right answer in 20 cases: calls 20 of them satisfied.",
+            'misses 20 of 20 "n/a" cases that it found before (judged satisfied)',
+            'never says "n/a", which is right in 20 cases; it calls 20 of these "satisfied".',
         ),
         (
             lambda label: "n/a" if label == "satisfied" else label,
             "is wrong on 20 of 20 satisfied cases that it passed before (judged n/a)",
-            "Never says satisfied, the right answer in 20 cases: calls 20 of them n/a.",
+            'never says "satisfied", which is right in 20 cases; it calls 20 of these "n/a".',
         ),
     ],
 )
@@ -182,7 +182,7 @@ def test_mistakes_about_n_a_are_named(judge: Callable[[str], str], said: str, do
     table = rows(pairs, "earlier")
     assert f"FAIL: the judge {said}" in headline(table, "earlier")
     alone = str(compose(check_table(table, verdict="verdict").session).doubts)
-    assert (doubt or "Constant verdict: n/a for all 60 cases.") in alone
+    assert (doubt or "The judge says n/a in all 60 cases.") in alone
 
 
 def test_n_a_is_missed_no_false_alarm_and_in_no_mean() -> None:

@@ -86,8 +86,8 @@ def test_exchanged_texts(capsys: pytest.CaptureFixture[str], digests: bool, mean
 @pytest.mark.parametrize(
     ("texts", "labels", "code", "said"),
     [
-        (8, 0, 1, "32 of 40 cases compared: 8 with another label or text"),
-        (0, 8, 1, "32 of 40 cases compared: 8 with another label or text"),
+        (8, 0, 1, "the comparison has 32 of 40 cases: 8 with another label or text"),
+        (0, 8, 1, "the comparison has 32 of 40 cases: 8 with another label or text"),
         (40, 0, 1, "compared with the baseline: every case has another text"),
         (0, 0, 0, "PASS"),
     ],

@@ -176,7 +176,7 @@ FAIL = [
         beside="the judge misses 3 of 24 violations (21 without a verdict)",
     ),
     Row("nothing was judged (4 no_case)", cases("--", "--"), rules={"min_recall": 0.5}),
-    Row("nothing could be compared with the baseline: the baseline has no case", GOOD, []),
+    Row("nothing could be compared with the baseline, because the baseline has no", GOOD, []),
     Row(
         "the judge misses 6 of 24 violations (25%) that it found before",
         LAXER,
@@ -190,20 +190,20 @@ FAIL = [
         beside="fewer than 1 of 100 equally good judges would show such a loss",
     ),
     Row(
-        "the judge is newly wrong on 12 of 60 of sold",
+        'the judge is newly wrong on 12 of 60 cases of "sold"',
         [*runs_of(30), *cases("x" * 12 + "." * 48, rubric_id="sold")],
         [*runs_of(30), *cases("." * 60, rubric_id="sold")],
         rules={"max_drop": 0.09},
     ),
-    Row("the judge is off by 0.67 levels on average (before 0.00)", FAR, NEAR, held=OF_LEVELS),
+    Row("the judge is off by 0.67 levels on average (0.00 before)", FAR, NEAR, held=OF_LEVELS),
     # As far off on average, and all in one direction.
-    Row("the judge scores refund_policy 9.00 levels too", scored(9, 9), scored(-9, 9), held=WIDE),
+    Row('the judge scores "refund_policy" 9.00 levels too', scored(9, 9), scored(-9, 9), held=WIDE),
     Row(
         "the judge misses 18 of 72 violations (25%) that it found before",
         runs_of(24, wrong=range(6)),
         runs_of(24),
         held=OTHER_MODEL,
-        beside="such a loss (cases of one cluster count together: 24 clusters)",
+        beside="such a loss (counted by cluster: 24 clusters)",
     ),
     Row("the judge misses 6 of 24 violations (25%); min_recall 90% allows 2", LAXER, rules=RECALL),
     Row(
@@ -214,19 +214,19 @@ FAIL = [
     Row("the judge is wrong on 6 of 48 cases (12%); min_accuracy 90% all", LAXER, LAXER, ACCURACY),
     Row("the judge is off by 0.33 levels on average; max_error allows 0.3", OFF, rules=ERROR),
     Row(
-        "max_false_alarms of the judge is not known: no verdict was given",
+        "max_false_alarms of the judge is not known, because no verdict was given",
         cases("." * 24),
         rules={"max_false_alarms": 0.1},
     ),
     Row(
-        "judge words misses 12 of 12 violations and raises 1 false alarm on 12 satisfied cases",
+        'judge "words" misses 12 of 12 violations and raises 1 false alarm on 12 satisfied cases',
         cases("x" * 12, "x" + "." * 11),
         held={"subjects": {"": "judge words"}},
     ),
     Row(f"{LAYOUT} misled the judge in 10 of 20 verdicts; max_rate", TURNED, rules=PROBES),
     Row(f"no case of {LAYOUT} has a verdict", judged(right), rules=PROBES),
     Row(
-        "judge j0 misses 8 of 24 violations (33%) that it found before; the same is true",
+        'judge "j0" misses 8 of 24 violations (33%) that it found before; the same is true',
         panel("x" * 8 + "." * 16, "x" * 9 + "." * 15, "." * 24),
         panel("." * 24, "." * 24, "." * 24),
         beside="judge j1 misses 9 of 24 violations (38%) that it found before",
@@ -234,13 +234,13 @@ FAIL = [
 ]
 FAIL += [
     Row(
-        "the judge is wrong on 10 of 10 new cases, and on 0 of 40",
+        "the judge is wrong on 10 of 10 new cases, but on 0 of 40",
         cases("." * 20 + "x" * 5, "." * 20 + "x" * 5),
         cases("." * 20, "." * 20),
-        beside="10 of 10 new cases are judged wrong",
+        beside="10 of 10 new cases have a wrong verdict",
     ),
     Row(
-        "the judge misses 2 of 22 violations (9%); the rubric, class or judge of these cases is",
+        "the judge misses 2 of 22 violations (9%); the baseline has no case of this rubric, class",
         [*GOOD, *cases("xx" + "." * 20, "." * 20, rubric_id="polite")],
         GOOD,
         rules={"max_false_alarms": 0.5},
@@ -261,25 +261,25 @@ FAIL += [
 ]
 UNCLEAR = [
     Row(
-        "the judge is wrong in 24 of 72 verdicts (before 0) on violated cases; fewer "
+        'the judge is wrong in 24 of 72 verdicts (0 before) on "violated" cases; fewer '
         "than 1 of 100 equally good judges would show such a loss",
         cases("1" * 24, "0" * 24),
         cases("0" * 24, "0" * 24),
     ),
     Row(
-        "the judge is newly wrong on 3 of 24 of sold; 12 of 100 equally good judges would "
-        "show such a loss (6.2 if equal losses count half: that number decides)",
+        'the judge is newly wrong on 3 of 24 cases of "sold"; 12 of 100 equally good judges would '
+        "show such a loss (the gate counts equally large losses half, which makes 6.2)",
         [*runs_of(12), *cases("xxx" + "." * 21, rubric_id="sold")],
         [*runs_of(12), *cases("." * 24, rubric_id="sold")],
         rules={"max_drop": 0.05},
     ),
     Row(
-        "the judge is wrong on 2 of 6 new cases, and on 2 of 40 compared cases",
+        "the judge is wrong on 2 of 6 new cases, but on 2 of 40 compared cases",
         cases("." * 18 + "xxxx....", "." * 20),
         cases("." * 18 + "xx", "." * 20),
     ),
     Row(
-        f"the judge is misled by {LAYOUT} in 1 of 20 verdicts, which the judge's flicker",
+        f"the judge is misled by {LAYOUT} in 1 of 20 verdicts, but this may be flicker",
         [*judged(right), *derived(["a"], variants="abcdefghijklmnopqrst")],
         rules=LAX,
     ),
@@ -291,7 +291,7 @@ UNCLEAR = [
         held=OTHER_MODEL,
     ),
     Row(
-        "the judge misses 0 of 24 violations; min_recall 90% allows 2, but on other cases the ",
+        "the judge misses 0 of 24 violations; min_recall 90% allows 2, but these cases do not ",
         GOOD,
         rules={"proof": True, "min_recall": 0.9},
     ),
@@ -300,31 +300,31 @@ UNCLEAR = [
         cases("2" + "1" * 23, "0" * 24),
         rules={"min_recall": 1},
     ),
-    Row("44 of 48 cases compared: 4 no longer in the suite, --common", GOOD[4:], GOOD, {}, COMMON),
+    Row("the comparison has 44 of 48 cases: 4 no longer in", GOOD[4:], GOOD, {}, COMMON),
     Row(
-        "the judge says the opposite of the labels: the two values may be swapped; turn it",
+        "the judge says the opposite of the labels: perhaps two values are swapped; turn it",
         cases("x" * 12, "x" * 12),
         cases("x" * 12, "x" * 12),
         held={"turning": "turn it"},
     ),
     Row(
-        "42 of 48 cases judged: 6 skipped",
+        "judged 42 of 48 cases, and skipped 6",
         GOOD[6:],
         rules=RECALL,
         held={"left_out": {result.case_id for result in GOOD[:6]}},
     ),
-    Row("every label is 1, so a judge that always says 1 is right", ONE_CLASS, ONE_CLASS),
+    Row("every label is 1, so a judge could always say 1 and be right", ONE_CLASS, ONE_CLASS),
 ]
 PASS = [
     Row(
-        "no verdict changed: as good as before on 48 cases (24 violations); other "
-        "cases may have up to 12 points less recall and 12 points more false alarms",
+        "no verdict changed, so the judge is as good as before on 48 cases (24 violations); on "
+        "other cases there may be up to 12 points less recall and 12 points more false alarms",
         GOOD,
         GOOD,
     ),
     Row(
-        "the judge misses 6 of 300 violations (2%) that it found before: 2 points in all; 5 "
-        "points are allowed",
+        "the judge misses 6 of 300 violations (2%) that it found before: a loss of 2 "
+        "points, and the gate allows 5 points",
         cases("x" * 6 + "." * 294, "." * 300),
         cases("." * 300, "." * 300),
     ),
@@ -332,18 +332,18 @@ PASS = [
         "the judge is not shown to be worse than before: 2 of 48 cases (4%) newly wrong",
         cases("xx" + "." * 22, "." * 24),
         cases("." * 22 + "xx", "." * 24),
-        beside="2 newly right, so the judge is wrong about as many cases as before",
+        beside="newly right in 2 cases; in total, the judge is wrong in as many cases as before",
     ),
     Row(
-        "no verdict changed: as good as before on 10 cases",
+        "no verdict changed, so the judge is as good as before on 10 cases",
         TEN,
         TEN,
         {"proof": True},
         {"replayed": True},
     ),
     Row(
-        "no verdict changed: as good as before on 200 cases (100 violations); other "
-        "cases may have up to 3 points less recall and 3 points more false alarms",
+        "no verdict changed, so the judge is as good as before on 200 cases (100 violations); on "
+        "other cases there may be up to 3 points less recall and 3 points more false alarms",
         cases("." * 100, "." * 100),
         cases("." * 100, "." * 100),
         rules={"proof": True},
@@ -357,7 +357,7 @@ PASS = [
         held={"changed": "it accepts 10 newly missed"},
     ),
     Row(
-        "these verdicts are now the baseline; this update accepts a loss: 6 cases newly wrong",
+        "these verdicts are now the baseline; this update accepts 6 newly wrong cases",
         LAXER,
         GOOD,
         held={"accepts": True},
@@ -500,7 +500,7 @@ def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side() -> None
     scope = Scope.of([result.case_id for result in GOOD], [GOOD[0].case_id, GOOD[1].case_id])
     decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
     assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, [])
-    assert "(2 violations); other cases may have up to 98 points" in decision.headline
+    assert "(2 violations); on other cases there may be up to 98 points" in decision.headline
     assert decision.headline.endswith("less recall (46 cases deselected)")
     assert decision.comparison is not None
     assert not decision.comparison.not_comparable

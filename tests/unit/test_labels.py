@@ -318,9 +318,9 @@ def test_judge_and_verifier_are_held_against_people() -> None:
     people = [person(number, int(number % 5 > 0)) for number in range(50)]
     people += [person(200 + number, int(number == 0)) for number in range(4)]
     grounds = Grounds(verifier="a/b", people=tuple(people))
-    assert labels(results, grounds).startswith("100 by a/b; people checked 50, ")
+    assert labels(results, grounds).startswith("100 confirmed by a/b; people checked 50, ")
     found = sentences(results, grounds)
-    assert found[0].startswith("Against people (50 blind labels): accuracy 80.0% (")
+    assert found[0].startswith("Compared with people (50 blind labels): accuracy 80.0% (")
     assert "; 100.0% by the suite's labels), recall" in found[0]
     assert found[1].startswith("The verifier confirmed wrong labels in 10 of 50 cases that people")
     assert found[2].startswith("The verifier rejected right labels in 1 of 4 cases that people")
@@ -339,7 +339,7 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     judge, _ = against(results, Grounds(people=tuple(people)))
     assert (judge.labelled, judge.unclear, judge.undecidable) == (45, 1, 4)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
-    said = "Against people (0 blind labels; 3 cases that nobody can decide left out): too few to"
+    said = "Compared with people (0 blind labels; 3 cases that nobody can decide left out): too few"
     assert said in " ".join(sentences(results, nobody_tells))
 
 
@@ -353,10 +353,10 @@ def test_each_rubric_with_enough_labels_is_held_against_people_by_itself() -> No
     people += [person(300, 1)]
     grounds = Grounds(people=tuple(people), rejected=(rejection,))
     found = sentences(results, grounds)
-    assert found[0].startswith("Against people (50 blind labels): accuracy ")
+    assert found[0].startswith("Compared with people (50 blind labels): accuracy ")
     assert found[1].startswith("The verifier confirmed wrong labels in 8 of 50 cases")
     assert found[2].startswith("The verifier rejected right labels in 1 of 1 case")
-    assert found[3].startswith("one: Against people (40 blind labels): accuracy 80.0% (")
+    assert found[3].startswith("one: Compared with people (40 blind labels): accuracy 80.0% (")
     assert found[4].startswith("one: The verifier confirmed wrong labels in 8 of 40 cases")
     assert len(found) == 5
 
@@ -366,7 +366,7 @@ def test_a_label_of_equal_cases_counts_once() -> None:
     results += [result(number) for number in range(20, 40)]
     people = [person(0, 1), *(person(number, 1) for number in (20, 21, 22))]
     grounds = Grounds(verifier="a/b", people=tuple(people))
-    assert labels(results, grounds) == "34 by a/b; people checked 4 (20 needed), none wrong"
+    assert labels(results, grounds).endswith("4 of these (20 are needed) and found none wrong")
     assert "The verifier confirmed wrong labels in 0 of 4" in " ".join(sentences(results, grounds))
     judge, _ = against(results, Grounds(people=tuple(people)))
     assert judge.labelled == 4

@@ -141,9 +141,9 @@ def test_the_figures_are_those_of_a_suite_with_intervals_and_warnings() -> None:
     assert figures.figures["accuracy"].value == total.accuracy.value == 0.5
     assert figures.figures["accuracy"].lower == total.accuracy.lower
     assert list(figures.rubrics) == [VIOLATED[0].rubric.id]
-    assert any("Constant verdict" in warning for warning in figures.warnings)
+    assert any("The judge says" in warning for warning in figures.warnings)
     assert "accuracy: 50.0%" in str(figures)
-    assert "! Constant verdict" in str(figures)
+    assert "! The judge says" in str(figures)
 
 
 def test_results_of_nothing_or_of_several_judges_have_no_figures() -> None:
@@ -201,7 +201,7 @@ def test_the_demo_works(project: Any, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert sum((ROOT / name).stat().st_size for name in names) <= 150_000
     assert main(["demo", str(tmp_path / "new")]) == 0
     said = capfd.readouterr().out
-    assert "PASS  no verdict changed: as good as before on 25 cases" in said
+    assert "PASS  no verdict changed, so the judge is as good as before on 25 cases" in said
     assert "FAIL  the new prompt misses 6 of 12 violations that it found before" in said
     assert (tmp_path / "new/outputs/examples/answers/changed/answers/report.html").is_file()
     assert main(["demo", str(tmp_path / "new")]) == 4

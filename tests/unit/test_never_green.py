@@ -170,8 +170,8 @@ def test_each_of_these_is_pass(story: Story) -> None:
 def test_lost_cases_that_are_skipped_are_unclear() -> None:
     scope = Scope.of((result.case_id for result in LOST), (result.case_id for result in LOST[6:]))
     decision = decided(LOST[6:], SOUND, scope=scope, left_out=LEFT_OUT)
-    assert decision.headline == "48 of 54 cases compared: 6 skipped"
-    assert (decision.word, decision.beside) == ("UNCLEAR", ("6 cases skipped by markers",))
+    assert decision.headline == "the comparison has 48 of 54 cases: 6 skipped"
+    assert (decision.word, decision.beside) == ("UNCLEAR", ("markers skipped 6 cases",))
     # What the baseline has not was skipped before, too.
     assert decided(LOST[6:], SOUND[6:], scope=scope, left_out=LEFT_OUT).word == "PASS"
     # Limits do not hide what a conftest skips.

@@ -76,7 +76,7 @@ def test_a_verdict_that_changes_with_the_order_is_a_tie() -> None:
     assert (found.same.count, found.same.n, [*found.taken]) == (2, 6, [2, 1])
     # Of what is shown first: two of two, two of two, two of two, none of two, and one of one.
     assert found.first.value == pytest.approx((0.5 + 1 + 1 + 0 + 1) / 5)
-    assert "In both orders the judge says the same about 2 of 6 pairs" in str(
+    assert "In both orders it says the same about 2 of 6 pairs" in str(
         compose(table.session).doubts
     )
 

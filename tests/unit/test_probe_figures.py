@@ -33,7 +33,7 @@ def test_turned_verdicts_are_counted_by_variant() -> None:
     assert table.is_finding
     (sentence,) = finding_sentences([table])
     said = f"{LAYOUT} misled the judge in 10 of 20 right verdicts (50.0%, 95% interval 29.9-70.1)"
-    assert sentence.startswith(f"{said}, towards 10 sat")
+    assert sentence.startswith(f"{said}; they became 10 sat")
     assert is_flicker_supposed(table)
 
 

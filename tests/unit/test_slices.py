@@ -93,7 +93,7 @@ def test_values_of_few_cases_are_not_the_worst_but_a_row_together_as_are_empty_c
     for row in table[100:120]:
         row["category"] = " "
     [of_category] = answer(checked(table))
-    assert names(of_category)[-1] == "3 values below 10 cases"
+    assert names(of_category)[-1] == "3 values with under 10 cases"
     assert "(none)" in names(of_category)
 
 
@@ -104,8 +104,8 @@ def test_hostile_values_stay_few_and_inert() -> None:
     session = checked(table, by=["category", "id"], case="none").session
     of_category, of_id = session.slices["rows", ""].values()
     [worst, together] = of_category.rubrics
-    assert (worst.counts.n, together.name) == (30, "270 values below 10 cases")
-    assert [row.name for row in of_id.rubrics] == ["300 values below 10 cases"]
+    assert (worst.counts.n, together.name) == (30, "270 values with under 10 cases")
+    assert [row.name for row in of_id.rubrics] == ["300 values with under 10 cases"]
     assert "<b>" not in MarkdownReport().text(session)
     assert len(worst.name) < 200
     many = [{"label": 1, "new": n % 3 > 0, "c": n // 10} for n in range(900)]

@@ -67,7 +67,7 @@ def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     kappa = kappa_of([pairs])
     if len({*labels, *answers}) == 1:
         assert kappa.value is None
-        assert "one class only" in (kappa.reason or "")
+        assert "every label is" in (kappa.reason or "")
     else:
         assert kappa.value == pytest.approx(known.cohen_kappa_score(labels, answers, labels=[0, 1]))
     if len(set(labels)) > 1:
@@ -193,8 +193,8 @@ def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
     assert most_frequent((0, 1)) is None
     assert most_frequent((0, 1, 2)) is None
     assert scores_text(1, (1,), BINARY) == "1"
-    assert scores_text(0, (0, 1, 0), BINARY) == "0 (2 of 3 said 0, 1 of 3 said 1)"
-    assert scores_text(None, (1, 0), BINARY) == "a tie (1 of 2 said 0, 1 of 2 said 1)"
+    assert scores_text(0, (0, 1, 0), BINARY) == "0 (0 in 2 of 3 repeats, 1 in 1 of 3 repeats)"
+    assert scores_text(None, (1, 0), BINARY) == "a tie (0 in 1 of 2 repeats, 1 in 1 of 2 repeats)"
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
@@ -216,7 +216,7 @@ def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
     assert found.matrices["binary"].counts == [[4, 1], [1, 4]]
     assert found.figures["kappa"].value == pytest.approx(0.6)
     [tie] = all_warnings(found, ())
-    assert tie.startswith("Ties: in 2 of 10 cases no score is the most frequent of the repeats.")
+    assert tie.startswith("Ties: in 2 of 10 cases the repeats give no score most often.")
 
 
 def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
@@ -286,11 +286,11 @@ def test_a_judge_worth_nothing_on_one_rubric_of_three_is_named(answer: Answer, s
 
 
 def test_a_judge_that_is_worth_nothing_on_all_is_named_once() -> None:
-    constant = ["Constant verdict: 1 (violated) for all 72 cases."]
+    constant = ["The judge says 1 (violated) in all 72 cases."]
     assert warnings_of(judged(always(1), rubrics=THREE)) == constant
-    assert warnings_of(scored(always(1))) == ["Constant verdict: 1 for all 30 cases."]
+    assert warnings_of(scored(always(1))) == ["The judge says 1 in all 30 cases."]
     (turned,) = warnings_of(scored(lambda spec, label: (label + 1) % 3))
-    assert turned.startswith("Worth little: weighted kappa is -0.50 (-0.")
+    assert turned.startswith("The verdicts are worth little: weighted kappa is -0.50 (-0.")
 
 
 def sound_sessions(share: float, rubrics: int, runs: int, of: int) -> Iterator[list[CaseResult]]:
@@ -400,10 +400,10 @@ def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
     assert (biased.corrected.value or 0) > 0.3
 
 
-@pytest.mark.parametrize(("labelled", "said"), [(0, "0 labels"), (1, "1 label"), (19, "19 labels")])
+@pytest.mark.parametrize(("labelled", "said"), [(0, "is 0"), (1, "is 1"), (19, "is 19")])
 def test_too_few_labels_correct_nothing(labelled: int, said: str) -> None:
     [rate] = sentences(results_of(labelled))
-    assert rate.endswith(f"not corrected: {said}; at least 20 are needed.")
+    assert rate.endswith(f"because the number of labels {said}, and at least 20 are needed.")
 
 
 def test_verdicts_without_a_label_are_in_no_other_figure_and_the_gate_does_not_wait() -> None:

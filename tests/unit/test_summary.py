@@ -57,10 +57,10 @@ def test_labels_that_people_found_wrong_come_first() -> None:
     assert isinstance(wrong, Cases)
     assert wrong.title == "2 wrong labels, according to people who did not see the answer."
     whys = [case.why for case in wrong.cases]
-    assert whys == ["violated by verifier; blind, ann says satisfied"] * 2
+    assert whys == ["violated by verifier; labelling blind, ann says satisfied"] * 2
     lines = [block for block in composed.steps if isinstance(block, Line)]
     [labels] = [line for line in lines if line.title == "labels"]
-    assert labels.text == "48 by the verifier; people checked 3 (20 needed), 2 wrong"
+    assert labels.text.endswith("people checked 3 of these (20 are needed) and found 2 wrong")
     assert labels.weight == "warning"
 
 
@@ -70,8 +70,8 @@ def test_what_a_person_confirmed_or_what_is_new_is_read_first() -> None:
     worst = worst_cases(session)
     assert worst is not None
     first, *_, last = worst.cases
-    assert (first.run, first.basis) == ("run-002", "verifier, ann blind")
-    assert (last.run, last.basis) == ("run-000", "verifier; blind, ann says satisfied")
+    assert (first.run, first.basis) == ("run-002", "verifier; confirmed blind by ann")
+    assert (last.run, last.basis) == ("run-000", "verifier; labelling blind, ann says satisfied")
     # New mistakes are read before old ones.
     before = judged(wrong_on("run-001"), runs=6)
     now = judged(wrong_on("run-001", "run-004"), runs=6)
@@ -145,7 +145,7 @@ def test_the_command_that_records_keeps_limits_and_selection() -> None:
     [line] = next_lines(replace(session_of(results), record_command=command))
     assert isinstance(line, Line)
     assert line.command == command
-    assert "1 case; before that, change the prompt, `verdict` and `score_map`, or" in line.text
+    assert "1 case; before that, change the prompt, the model, or `verdict`" in line.text
 
 
 @pytest.mark.parametrize(("why", "is_said"), [(Why("no_plan"), True), (Why("no_answer"), False)])
@@ -158,7 +158,7 @@ def test_a_rubric_that_no_edit_breaks_may_be_one_about_calls(why: Why, is_said: 
 def test_verdicts_that_took_a_second_request_are_counted() -> None:
     first, *others = judged(misses(9))
     again = result_with(first, shown=ShownTurns(1, asked_again=True))
-    told = "asked again for 1 verdict: its first answer could not be used."
+    told = "asked again for 1 verdict, because its first answer could not be used."
     for results, is_told in (([again, *others], True), ([first, *others], False)):
         lines = " ".join(" ".join(printed(session_of(results), 80)).split())
         assert (told in lines) is is_told
@@ -185,7 +185,7 @@ def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -
         results.append(result_with(result, shown=shown))
     lines = printed(session_of(results), 42)
     assert len(lines) <= MOST_LINES
-    unseen = "(9 of its 9 missed violations, 27 right by luck)."
+    unseen = "(in 9 of its 9 missed violations and in 27 verdicts right by luck)."
     assert unseen in " ".join(" ".join(lines).split())
     assert any(line.startswith("! ") and line.endswith("…") for line in lines)
 
