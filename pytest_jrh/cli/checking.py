@@ -300,7 +300,7 @@ def _session(results: TableResults) -> Session:
     else:
         reasons: list[Reason] = []
         for judge, of_judge in verdicts.judged.grouped("judge").items():
-            subject = f"judge {judge}" if judge else "the judge"
+            subject = f'judge "{judge}"' if judge else "the judge"
             reasons += opposite(of_judge, subject, table.turning)
         if reasons:
             headline, *beside = [reason.text for reason in reasons]

@@ -178,7 +178,7 @@ NOTICE = "::notice title=Judge drift is UNCLEAR::"
         (NO_BASELINE, False, (1, NOT_DRIFTED), NOT_DECIDED),
         # A week that is green, in which nothing was asked.
         ("", False, (1, NOT_DRIFTED), NOT_DECIDED),
-        ("44 of 48 cases compared", True, (0, NOT_DRIFTED), NOTICE),
+        ("the comparison has 44 of 48 cases", True, (0, NOT_DRIFTED), NOTICE),
         (NO_BASELINE, True, (1, NOT_DRIFTED), NOT_DECIDED),
     ],
 )

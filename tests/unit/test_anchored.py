@@ -120,7 +120,7 @@ def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> Non
 
 def test_a_class_needs_ten_labels_of_people_whatever_the_other_has() -> None:
     few = together([*cases(1, 1, 1, 9), *cases(0, 0, 0, 90), *cases(1, 1, None, 90)])
-    reason = "people labelled 9 cases of this class; at least 10 are needed"
+    reason = "people labelled only 9 cases of this class; at least 10 are needed"
     assert RECALL(*few).estimate.reason == reason
     assert FALSE_POSITIVE_RATE(*few).estimate.value is not None
     enough = together([*cases(1, 1, 1, 8), *cases(0, 1, 1, 2), *cases(1, 1, None, 90)])

@@ -204,7 +204,7 @@ def test_n_a_beside_levels_is_decided_about_by_itself() -> None:
     for verdict, said in (
         ("", "as good as before on 60 cases"),
         ("n/a", "says n/a to 45 of 45 cases to which it gave a level before"),
-        ("2", "misses 15 of 15 n/a cases that it found before"),
+        ("2", 'misses 15 of 15 "n/a" cases that it found before'),
     ):
         table = rows([(label, verdict or label, label) for label in labels], "old")
         assert said in headline(table, "old", scale=(1, 3))
@@ -216,6 +216,6 @@ def test_a_class_may_have_any_word(word: str) -> None:
     table = rows(pairs, "old")
     decided = check_table(table, verdict="verdict", baseline="old", same_judge=True)
     assert decided.decision is not None
-    assert f"misses 20 of 20 {word} cases that it found before" in decided.decision.headline
+    assert f'misses 20 of 20 "{word}" cases that it found before' in decided.decision.headline
     classes = [of for of in decided.decision.sets if of.is_class]
     assert [of.n for of in classes] == [20, 20, 20]

@@ -221,7 +221,7 @@ FAIL = [
     Row(
         'judge "words" misses 12 of 12 violations and raises 1 false alarm on 12 satisfied cases',
         cases("x" * 12, "x" + "." * 11),
-        held={"subjects": {"": "judge words"}},
+        held={"subjects": {"": 'judge "words"'}},
     ),
     Row(f"{LAYOUT} misled the judge in 10 of 20 verdicts; max_rate", TURNED, rules=PROBES),
     Row(f"no case of {LAYOUT} has a verdict", judged(right), rules=PROBES),
@@ -229,7 +229,7 @@ FAIL = [
         'judge "j0" misses 8 of 24 violations (33%) that it found before; the same is true',
         panel("x" * 8 + "." * 16, "x" * 9 + "." * 15, "." * 24),
         panel("." * 24, "." * 24, "." * 24),
-        beside="judge j1 misses 9 of 24 violations (38%) that it found before",
+        beside='judge "j1" misses 9 of 24 violations (38%) that it found before',
     ),
 ]
 FAIL += [
@@ -296,7 +296,7 @@ UNCLEAR = [
         rules={"proof": True, "min_recall": 0.9},
     ),
     Row(
-        "the judge misses 1 of 24 violations (4%); min_recall 100% allows 0, but the judge's f",
+        "the judge misses 1 of 24 violations (4%); min_recall 100% allows 0, but flicker",
         cases("2" + "1" * 23, "0" * 24),
         rules={"min_recall": 1},
     ),

@@ -298,7 +298,7 @@ def labels(results: list[CaseResult], grounds: Grounds) -> str:
 def test_what_labels_rest_on_is_counted() -> None:
     results = [*map(result, range(5)), result(5, labelled_by="unconfirmed")]
     results += [result(6, review="accepted"), result(7, labelled_by="program")]
-    said = "5 by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified"
+    said = "5 confirmed by openai/gpt-4.1, 1 by people, 1 by a program, 1 unverified"
     assert labels(results, Grounds(verifier="openai/gpt-4.1")) == said
 
 
@@ -318,7 +318,7 @@ def test_judge_and_verifier_are_held_against_people() -> None:
     people = [person(number, int(number % 5 > 0)) for number in range(50)]
     people += [person(200 + number, int(number == 0)) for number in range(4)]
     grounds = Grounds(verifier="a/b", people=tuple(people))
-    assert labels(results, grounds).startswith("100 confirmed by a/b; people checked 50, ")
+    assert labels(results, grounds).startswith("100 confirmed by a/b; people checked 50 ")
     found = sentences(results, grounds)
     assert found[0].startswith("Compared with people (50 blind labels): accuracy 80.0% (")
     assert "; 100.0% by the suite's labels), recall" in found[0]

@@ -207,7 +207,7 @@ def test_a_judge_that_favours_a_system_is_told() -> None:
     assert (ours.more.lower or 0) > 0 > (theirs.more.upper or 0)
     assert ours.is_shown
     assert "own" not in favoured
-    assert favour_sentence(ours).startswith(f"ours wins {share:.1%} of its pairs according to ")
+    assert favour_sentence(ours).startswith(f'"ours" wins {share:.1%} of its pairs according to ')
 
 
 def planted_verdict(judge: str, label: int, longer: int, *, says_first: bool) -> int:

@@ -128,7 +128,7 @@ def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> N
     for seed in range(20):
         lost = decision(rows(bad=9, seed=seed), gate_by=True)
         assert decision(rows(bad=0, seed=seed), gate_by=True).word != "FAIL"
-        failed += lost.word == "FAIL" and "of category=c3" in lost.headline
+        failed += lost.word == "FAIL" and 'of "category=c3"' in lost.headline
     assert failed >= 17
     first, *_ = slices_of(lost)
     assert (first.allowed, first.title) == (0.1, "category=c0")
