@@ -205,7 +205,7 @@ def _probability_table(session: Session) -> Iterator[Table]:
                 f"missed at {FALSE_ALARMS:.0%} false alarms",
                 "threshold",
                 "Brier",
-                f"decides alone with {100 * session.error:.3g}% wrong",
+                f"decides alone, {100 * session.error:.3g}% wrong",
             ),
             rows,
         )
