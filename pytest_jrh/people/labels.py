@@ -490,7 +490,7 @@ class Joiner:
                 )
             elif re.fullmatch(_WORD, word) and not mapping and not self.ordinal:
                 meaning = f"map: {{{shown(word)}: 1}} if {shown(word)} means violated, else 0"
-                hint = f"map the words to labels in the config: {meaning}"
+                hint = f"map words to labels in the config: {meaning}"
             raise DamagedError(str(error), hint, ("label",)) from None
 
 

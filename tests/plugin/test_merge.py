@@ -224,12 +224,7 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("file", "before", "after", "told"),
     [
         ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}the label was 0, and"),
-        (
-            "labels.csv",
-            "r2,0,a",
-            "r2,0,a\nr2,1,b",
-            "results.jsonl:2: {}the suite has no such case (",
-        ),
+        ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has no such"),
         ("rubrics.yml", "Be", "Stay", "the instructions of the rubric 'kind' were"),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],

@@ -151,10 +151,7 @@ def test_a_class_that_may_be_misspelled_is_told(capsys: pytest.CaptureFixture[st
     classes = "--classes=first,fisrt,second,scond,tie,Tie."
     assert main(["check", "t.csv", "--label=human", "--label=bo", classes]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert (
-        'no label is "scond", "Tie."; for a typo, pass --map scond=second, --map Tie.=tie;'
-        in printed
-    )
+    assert 'is "scond", "Tie."; for a typo, pass --map scond=second, --map Tie.=tie;' in printed
     assert 'no verdict is "fisrt"; for a typo, pass --map fisrt=first; ' in printed
 
 

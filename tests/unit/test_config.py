@@ -280,11 +280,7 @@ TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
     ("data", "key", "said"),
     [
         (changed(JUDGES, TWICE), f"{JUDGES}[1].name", "duplicate name"),
-        (
-            changed(JUDGES, TEMPLATES),
-            f"{JUDGES}[1].template",
-            "must be agent_judge as in the suite",
-        ),
+        (changed(JUDGES, TEMPLATES), f"{JUDGES}[1].template", "must be agent_judge as in "),
         (changed(JUDGES, [{"model": "m"}]), f"{JUDGES}[0].name", "is missing"),
         (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", "kind is the nearest id"),
         (changed("cases.frozen", True), "cases.frozen", f"set {AGENT}.output.dir"),
@@ -294,11 +290,7 @@ TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
         (probe(changes="flip"), "cases.probes.mine.instruction", "is missing; must be text"),
         (probe(instruction="a", changes=1), "cases.probes.mine.changes", "none or flip"),
         (probe(instruction="a", variants=["x"]), "cases.probes.mine.variants", "unknown"),
-        (
-            probe("My one", instruction="a"),
-            "cases.probes.My one",
-            "a name of the letters a-z, digits and _",
-        ),
+        (probe("My one", instruction="a"), "cases.probes.My one", "letters a-z, digits and _"),
         (probe("position", instruction="a"), "cases.probes.position", "the name of another test"),
         (probe(instruction="a", of=["labels"]), "cases.probes.mine.of[0]", "can change"),
     ],

@@ -177,9 +177,7 @@ def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str
 @pytest.mark.parametrize(("word", "key"), [("harm", '"harm"'), ("No harm: ok", '"No harm: ok"')])
 def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) -> None:
     [of_word] = join(path, f"run_id,label\na,{word}\n").problems
-    hint = (
-        f"map the words to labels in the config: map: {{{key}: 1}} if {key} means violated, else 0"
-    )
+    hint = f"map words to labels in the config: map: {{{key}: 1}} if {key} means violated, else 0"
     assert of_word.hint == hint
     for number in ("4.67", "7/10", "85%"):
         assert join(path, f"run_id,label\na,{number}\n").problems[0].hint is None
