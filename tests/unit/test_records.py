@@ -328,10 +328,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
     [
         ({"format": 1}, "format: this line is not the result of a case: input should be 3"),
         ({"why": {"kind": "no_luck"}}, "why.kind: this line is not the result of a case: input"),
-        (
-            {"scores": ["1"]},
-            "this line is not the result of a case: scores and label must be among",
-        ),
+        ({"scores": ["1"]}, "this line is not the result of a case: scores and label must be"),
         ({"spending": None}, "spending: this line is not the result of a case:"),
     ],
 )
