@@ -263,10 +263,10 @@ def test_reworded_cases_are_judged_with_the_new_text(frozen: Frozen) -> None:
 
 
 def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
-    told = "2 cases of the rubric 'rubric-1' (suite reworded) had another text of the rubric when"
+    told = "2 cases of the rubric 'rubric-1' (suite 'reworded') had another text of the rubric"
     suite = "inputs/configs/reworded.yml::agent_perturbation::rubric-1"
     nodes = [f"{suite}::run-1[e1]", f"{suite}::run-2[e1]"]
-    assert f"{told} made: labels are about the old text, verdicts about the" in frozen.said
+    assert f"{told} when made: the label is about the old text, and the" in frozen.said
     assert all(node in frozen.said for node in nodes)
     markdown = (frozen.folder / "summary.md").read_text("utf-8")
     assert "had another text of the rubric when made" in markdown
