@@ -341,11 +341,11 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
 
     results, columns = table.table.results, table.columns
     parts = []
-    for role, column in columns.taken().items():
+    for role, names in columns.taken().items():
         is_in_file = role != "label" or has_labels
         # Columns of results have the names of their roles.
-        if is_in_file and not (results and column.removesuffix("_id") == role):
-            parts.append(f"{shown(column)} as {role.replace('by', 'category')}")
+        if is_in_file and not (results and names[0].removesuffix("_id") == role):
+            parts.append(f"{listed(map(shown, names))} as {role.replace('by', 'category')}")
     if not columns.case:
         parts.append("each row as a case")
     if baseline and not columns.baseline:

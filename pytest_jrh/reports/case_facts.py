@@ -330,7 +330,7 @@ def label_basis(session: Session, result: CaseResult) -> LabelBasis:
     if not scores or result.label is None:
         return basis
     if majority([*scores.values()]) == result.label:
-        return LabelBasis(f"{basis.text}; confirmed blind by {listed(scores, _MOST_PEOPLE)}", 1)
+        return LabelBasis(f"{basis.text}; blind: {listed(scores, _MOST_PEOPLE)}", 1)
     votes = []
     for person, score in scores.items():
         votes.append(f"{person} says {score_name(session, result, score)}")

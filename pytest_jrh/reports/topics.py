@@ -555,7 +555,7 @@ def labels_line(session: Session) -> Iterator[Line]:
             "altered": "on cases that changed on disk later",
         }
         if grounds.shared_models:
-            texts["made"] = "confirmed by the judge's model"
+            texts["made"] = "from the judge's model"
         if grounds.annotators:
             texts["people"] += f" ({listed(grounds.annotators)})"
         bases = [f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key]]
@@ -564,10 +564,8 @@ def labels_line(session: Session) -> Iterator[Line]:
         text, wrong = ", ".join(bases), len(wrongly_labelled(results, grounds))
         is_checked_enough = counts["blind"] >= FEWEST_LABELS
         if counts["blind"]:
-            needed = "" if is_checked_enough else f" of these ({FEWEST_LABELS} are needed)"
-            text += (
-                f"; people checked {counts['blind']:,}{needed} and found {wrong or 'none'} wrong"
-            )
+            needed = "" if is_checked_enough else f" ({FEWEST_LABELS} needed)"
+            text += f"; people checked {counts['blind']:,}{needed}, {wrong or 'none'} wrong"
         weight: Weight = ""
         if counts["unconfirmed"] or counts["altered"] or wrong:
             weight = "warning"

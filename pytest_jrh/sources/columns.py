@@ -182,11 +182,11 @@ class Columns(NamedTuple):
         """The column of labels, or the first of several."""
         return self.labels[0] if len(self.labels) == 1 else listed(self.labels, _MOST_NAMED)
 
-    def taken(self) -> dict[str, str]:
-        """Each role with its column, in the order in which they are told."""
-        columns = {**self._asdict(), "label": self.label}
-        columns |= {"verdict": ", ".join(self.verdicts), "by": ", ".join(self.by)}
-        return {role: columns[role] for role in ROLES if columns[role]}
+    def taken(self) -> dict[str, Sequence[str]]:
+        """Each role with its columns, in the order in which they are told."""
+        several = {"label": self.labels, "verdict": self.verdicts, "by": self.by}
+        columns = {role: several.get(role) or [getattr(self, role, "")] for role in ROLES}
+        return {role: names for role, names in columns.items() if any(names)}
 
     @property
     def used(self) -> set[str]:

@@ -606,7 +606,7 @@ def compared_text(is_or_are: str, sets: Sequence[SetChange]) -> str:
             rounded_up = math.ceil(round(100 * of.bound, 6))
             text_of = f"{counted(rounded_up, 'point')} {of.of_class.loss}"
         bounds.append(text_of)
-    return f"{text}; on other cases there may be up to {' and '.join(bounds)}"
+    return f"{text}; other cases may have up to {' and '.join(bounds)}"
 
 
 def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:

@@ -562,7 +562,7 @@ def _pass_text(session: _Session) -> str:
     if session.sets:
         before_and_now = session.comparison.verdicts.kinds("before", "answers").names
         if not session.held.changed and all(was in (None, now) for was, now in before_and_now):
-            is_or_are = f"no verdict changed, so {is_or_are}"
+            is_or_are = "no verdict changed:"
         return compared_text(is_or_are, session.sets)
     # Of verdicts that are compared with labels alone, those of probes count where there are no
     # others.

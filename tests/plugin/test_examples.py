@@ -215,7 +215,7 @@ def test_answers_and_those_that_were_made_of_them_replay(tmp_path: Path) -> None
     shutil.copytree(ROOT / ANSWERS, tmp_path / ANSWERS)
     done = run_pytest(tmp_path, f"--jrh-config={ANSWERS}/made.yml", "--jrh-record-mode=none")
     assert done.code == pytest.ExitCode.OK, done.stdout
-    assert "labels      3 by openai/gpt-4.1, 3 by people (authors)" in done.lines
+    assert "labels      3 confirmed by openai/gpt-4.1, 3 by people (authors)" in done.lines
 
 
 def test_the_recordings_of_answers_are_small_and_have_no_label() -> None:

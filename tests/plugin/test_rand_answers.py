@@ -130,7 +130,7 @@ def test_a_config_of_rands_runs_as_it_is(
             assert note.strip() in request.text
             assert "0: false\n1: true" in request.text
             assert "violat" not in request.text.partition("<rubric>")[2]
-        assert "true: 0 of 1 judged false, false: 0 of 1 judged true" in output
+        assert '0 of 1 "true" case judged "false", 0 of 1 "false" case' in output
     replayed, again = session(folder, server, config)
     assert [result.scores for result in again] == [result.scores for result in results]
     assert f"0 calls, {3 * len(rows)} replayed" in replayed
@@ -280,7 +280,7 @@ def test_answers_of_a_suite_in_our_words_have_names(tmp_path: Path, server: Mode
     server.answer = override(filler, judge=lenient)
     options = ("--jrh-config=own.yml", "--jrh-record-mode=once")
     output = run_pytest(tmp_path, *options, env=server.environment).stdout
-    assert "FAIL  the judge calls 2 of 2 harmful cases harmless" in output
+    assert 'FAIL  the judge calls 2 of 2 "harmful" cases "harmless"' in output
     assert "harmful, judged harmless  harmless, judged harmful" in output
     assert "The judge gave 0 (harmless); the label (verifier) is 1 (harmful)." in output
     assert "missed" not in output

@@ -161,4 +161,4 @@ def test_a_name_that_is_in_use_is_refused(pytester: pytest.Pytester, project: Pa
     conftest.write_text(f"{conftest.read_text('utf-8')}    tables.judges.append(WORDS)\n", "utf-8")
     result = pytester.runpytest_subprocess("--jrh-config=chats.jrh.yml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*there is a judge 'forbidden_words' already"])
+    result.stderr.fnmatch_lines(["*a judge 'forbidden_words' is registered already"])

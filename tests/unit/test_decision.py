@@ -317,8 +317,8 @@ UNCLEAR = [
 ]
 PASS = [
     Row(
-        "no verdict changed, so the judge is as good as before on 48 cases (24 violations); on "
-        "other cases there may be up to 12 points less recall and 12 points more false alarms",
+        "no verdict changed: as good as before on 48 cases (24 violations); "
+        "other cases may have up to 12 points less recall and 12 points more false alarms",
         GOOD,
         GOOD,
     ),
@@ -335,15 +335,15 @@ PASS = [
         beside="newly right in 2 cases; in total, the judge is wrong in as many cases as before",
     ),
     Row(
-        "no verdict changed, so the judge is as good as before on 10 cases",
+        "no verdict changed: as good as before on 10 cases",
         TEN,
         TEN,
         {"proof": True},
         {"replayed": True},
     ),
     Row(
-        "no verdict changed, so the judge is as good as before on 200 cases (100 violations); on "
-        "other cases there may be up to 3 points less recall and 3 points more false alarms",
+        "no verdict changed: as good as before on 200 cases (100 violations); "
+        "other cases may have up to 3 points less recall and 3 points more false alarms",
         cases("." * 100, "." * 100),
         cases("." * 100, "." * 100),
         rules={"proof": True},
@@ -500,7 +500,7 @@ def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side() -> None
     scope = Scope.of([result.case_id for result in GOOD], [GOOD[0].case_id, GOOD[1].case_id])
     decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
     assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, [])
-    assert "(2 violations); on other cases there may be up to 98 points" in decision.headline
+    assert "(2 violations); other cases may have up to 98 points" in decision.headline
     assert decision.headline.endswith("less recall (46 cases deselected)")
     assert decision.comparison is not None
     assert not decision.comparison.not_comparable

@@ -139,9 +139,7 @@ def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
     said = '"rubric-2", which is not in the rubric file; the ids there are rubric-1, rubric-two'
     with pytest.raises(InputError) as refused:
         ready(suite, *WHOLE)
-    assert str(refused.value).endswith(
-        f"this case cannot be used: it was made for the rubric {said}"
-    )
+    assert str(refused.value).endswith(f"cannot be used: it was made for the rubric {said}")
 
 
 def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:

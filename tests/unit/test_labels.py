@@ -316,7 +316,7 @@ def test_judge_and_verifier_are_held_against_people() -> None:
     people = [person(number, int(number % 5 > 0)) for number in range(50)]
     people += [person(200 + number, int(number == 0)) for number in range(4)]
     grounds = Grounds(verifier="a/b", people=tuple(people))
-    assert labels(results, grounds).startswith("100 confirmed by a/b; people checked 50 ")
+    assert labels(results, grounds).startswith("100 confirmed by a/b; people checked 50, ")
     found = sentences(results, grounds)
     assert found[0].startswith("Compared with people (50 blind labels): accuracy 80.0% (")
     assert "; 100.0% by the suite's labels), recall" in found[0]
@@ -364,7 +364,7 @@ def test_a_label_of_equal_cases_counts_once() -> None:
     results += [result(number) for number in range(20, 40)]
     people = [person(0, 1), *(person(number, 1) for number in (20, 21, 22))]
     grounds = Grounds(verifier="a/b", people=tuple(people))
-    assert labels(results, grounds).endswith("4 of these (20 are needed) and found none wrong")
+    assert labels(results, grounds).endswith("4 (20 needed), none wrong")
     assert "The verifier confirmed wrong labels in 0 of 4" in " ".join(sentences(results, grounds))
     judge, _ = against(results, Grounds(people=tuple(people)))
     assert judge.labelled == 4

@@ -201,7 +201,7 @@ def test_the_demo_works(project: Any, tmp_path: Path, capfd: pytest.CaptureFixtu
     assert sum((ROOT / name).stat().st_size for name in names) <= 150_000
     assert main(["demo", str(tmp_path / "new")]) == 0
     said = capfd.readouterr().out
-    assert "PASS  no verdict changed, so the judge is as good as before on 25 cases" in said
+    assert "PASS  no verdict changed: as good as before on 25 cases" in said
     assert "FAIL  the new prompt misses 6 of 12 violations that it found before" in said
     assert (tmp_path / "new/outputs/examples/answers/changed/answers/report.html").is_file()
     assert main(["demo", str(tmp_path / "new")]) == 4

@@ -235,7 +235,7 @@ def test_a_repeat_counts_by_the_mean_and_a_tie_not_at_all() -> None:
 
 
 def test_what_one_option_reads_is_one_problem() -> None:
-    with pytest.raises(InputError, match=r"with --threshold 0\.5, numbers from 0") as caught:
+    with pytest.raises(InputError, match=r"pass --threshold 0\.5") as caught:
         check_table(rows_of(GRADED), one="violated")
     assert len(caught.value.problems) == 1
 

@@ -60,7 +60,7 @@ def test_labels_that_people_found_wrong_come_first() -> None:
     assert whys == ["violated by verifier; labelling blind, ann says satisfied"] * 2
     lines = [block for block in composed.steps if isinstance(block, Line)]
     [labels] = [line for line in lines if line.title == "labels"]
-    assert labels.text.endswith("people checked 3 of these (20 are needed) and found 2 wrong")
+    assert labels.text.endswith("people checked 3 (20 needed), 2 wrong")
     assert labels.weight == "warning"
 
 
@@ -70,7 +70,7 @@ def test_what_a_person_confirmed_or_what_is_new_is_read_first() -> None:
     worst = worst_cases(session)
     assert worst is not None
     first, *_, last = worst.cases
-    assert (first.run, first.basis) == ("run-002", "verifier; confirmed blind by ann")
+    assert (first.run, first.basis) == ("run-002", "verifier; blind: ann")
     assert (last.run, last.basis) == ("run-000", "verifier; labelling blind, ann says satisfied")
     # New mistakes are read before old ones.
     before = judged(wrong_on("run-001"), runs=6)
