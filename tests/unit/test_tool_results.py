@@ -282,7 +282,7 @@ def test_equal_outputs_of_a_repeated_test_are_one_case(check: Check, where: str)
     table = checked("", document, labels="labels.csv")
     scores = {result.run_id: (result.label, result.complete_scores) for result in table.results}
     assert scores == {"c0": (1, (0, 1, 0)), "c1": (0, (0, 1, 0))}
-    assert table.table.columns.taken()["repeat"] == "repeat"
+    assert table.table.columns.taken()["repeat"] == ["repeat"]
     document["results"]["results"][1]["response"] = {"output": "Or so."}
     table = checked("", document, labels="labels.csv")
     labels = {result.run_id: result.label for result in table.results}
