@@ -35,10 +35,10 @@ people's labels (`examples/strong_judges` has the tables with their sources and 
 - **A judge with kappa 0.6** is right in about 80% of the cases if half of the cases are violations;
   a judge with kappa 0 might as well toss a coin. Reports warn about a judge with kappa below 0.6.
 
-`check --baseline vanilla --rubric subset` says {no_rules} of the same prompt without its rules
-(`vanilla_norules`), and {cot} of a prompt that asks for reasons first (`cot`): with `cot`, recall
-is {lost} points lower, and 5 points are allowed. With `--max-drop 0`, `cot` is {strict}, because
-chance does not explain the loss; with `--proof`, `cot` is {proof}.
+Compared with `vanilla` (`check --baseline vanilla --rubric subset`), the prompt without rules
+(`vanilla_norules`) is {no_rules}, and a prompt that asks for reasons first (`cot`) is {cot}: its
+recall is {lost} points lower, and 5 points are allowed. With `--max-drop 0`, `cot` is {strict},
+because chance does not explain the loss. With [`--proof`](change.md#keys), `cot` is {proof}.
 """
 
 

@@ -155,8 +155,8 @@ class Options:
     reports: tuple[Path, ...] = _option(
         "paths",
         "write a report as a page (FILE.html), Markdown (FILE.md; also appended to "
-        "$GITHUB_STEP_SUMMARY), JSON or JUnit (FILE.xml); can be given several times. Unless FILE "
-        "is none, a suite that does not pass also writes report.html to its results folder",
+        "$GITHUB_STEP_SUMMARY), JSON or JUnit (FILE.xml); can be given several times. A suite "
+        "that does not pass also writes report.html to its results folder; `none` prevents this",
         "FILE",
         name="report",
         merged=True,

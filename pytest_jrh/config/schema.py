@@ -310,8 +310,8 @@ class LabelSection(ConfigSection):
     labels."""
     by: LabelledBy | None = None
     """Who gave the labels, for reports: people, or a program. column: it is not known who gave the
-    labels, so reports use the column's name. Left out: people for labels from a file; column for
-    labels from a field of a table of answers; program for other labels."""
+    labels, so reports use the column's name. Left out: labels from a file count as `people`, labels
+    from a field of a table of answers as `column`, and all other labels as `program`."""
 
     @property
     def source(self) -> str:
@@ -428,9 +428,9 @@ class Config(ConfigSection):
         Several[LabelSection],
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
-    """Labels of runs as they are. No judge is shown the field that holds a label. If a made case
-    needs another label than its run has, the run is used for this case only after an edit. For
-    example, a run that is labelled as violated becomes a `positives` case only if it was edited."""
+    """Labels of runs as they are. No judge is shown the field that holds a label. A run
+    whose label does not fit a kind of case is used for it only after an edit. For example, a run
+    that is labelled as violated becomes a `positives` case only if it was edited."""
     blind: BlindSection = BlindSection.model_construct()
     """Blind labelling in the browser."""
     gate: GateRules = GateRules.model_construct()

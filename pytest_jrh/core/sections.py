@@ -331,7 +331,7 @@ class GateRules(ConfigSection):
     """The largest loss since the baseline that is allowed. For a binary judge, the loss is a share
     of cases: it is computed for the violated cases, for the satisfied cases, and for all cases. For
     an ordinal judge, the loss is a share of the scale. A single rubric may lose twice as much. If a
-    judge loses more than that, and more than chance explains, the result is FAIL."""
+    loss is larger than allowed, and larger than chance explains, the result is FAIL."""
     min_recall: (
         Annotated[
             Share | dict[Text, Share],
@@ -350,16 +350,16 @@ class GateRules(ConfigSection):
     """How many levels of the scale an ordinal judge's scores may differ from the labels, on
     average."""
     unclear: Literal["pass", "fail"] | None = None
-    """The exit code of UNCLEAR. pass: 0. fail: 1. Left out: 1 if the change is unclear, and 0 if
-    only the judge is unclear."""
+    """The exit code of UNCLEAR. pass: 0. fail: 1. Left out: 1 if it is unclear whether the judge
+    has become worse, and 0 if it is only unclear whether the judge is good enough."""
     by: Flag = False
     """true: categories (`cases.by`) count for the decision, too. A category counts if at least 10
     of its cases are compared; if more than 100 categories have so many, only the 100 largest count.
     Like a rubric, a category may lose twice max_drop."""
     proof: Flag = False
-    """true: for PASS, the limits must hold on other runs, too, and the loss on other runs must be
-    below max_drop (both by a 95% bound). This takes many runs. With too few runs, the result is
-    UNCLEAR."""
+    """true: for PASS, the limits must hold on runs that are not in the suite, too, and the loss on
+    such runs must be below max_drop (both by a 95% bound). This takes many runs. With too few runs,
+    the result is UNCLEAR."""
     probes: Annotated[
         dict[Text, GateProbe],
         Takes("a mapping of probes to shares, such as {prompt_injection: {max_rate: 0.05}}"),
@@ -384,9 +384,9 @@ class BlindSection(ConfigSection):
     """Blind labelling in the browser, on the page of --jrh-review=blind."""
 
     sample: Count = 60
-    """How many of the suite's cases people label; these cases are drawn at random. If they are a
-    third of all cases, a third of the cases that the verifier rejected is drawn, too. Rejected
-    cases do not count in a judge's figures."""
+    """How many of the suite's cases people label; these cases are drawn at random. The same
+    share of the cases that the verifier rejected is drawn, too. Rejected cases do not count in a
+    judge's figures."""
     overlap: Share = 0.3
     """The share of the drawn cases that every reviewer labels. Each other case is labelled by one
     reviewer."""

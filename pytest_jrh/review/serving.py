@@ -139,7 +139,7 @@ _ENTRY = """<!doctype html>
 <link rel="icon" href="data:,"><title>pytest-jrh</title></head>
 <body><p><a href="/">Open the page</a></p></body></html>
 """
-_STRANGER = "This address no longer works. Open the newest one, or ask who started the page."
+_STRANGER = "This address no longer works. Ask the person who started the page for the newest one."
 
 
 class Guard:

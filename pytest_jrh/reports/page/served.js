@@ -1,6 +1,6 @@
 // ---- What is served has in common: requests, news of the session, how far it is, and its end
 
-const GONE = "This page was closed or started again. Open its newest address, or ask the person who started the page for that address.";
+const GONE = "The program behind this page has ended or was started again. Open the address that it shows now, or ask the person who started it.";
 
 // The answer to a request, which brings `data` where it changes something; null, once `refused` has heard why, where there is none.
 async function ask(address, data, refused = ({ error }) => toast(error)) {
