@@ -50,7 +50,7 @@ a JSON schema next to the configs, so that editors complete and check keys. If a
 code 4 and lists all mistakes, each with its file, line and key, and the nearest valid key.
 
 A relative path is looked up in three folders: the folder in which pytest is started, pytest's rootdir, and the config's folder. The first
-match is used. New files and folders are created below the one of these folders that has the suite's log (or its rubrics).
+match is used. New files and folders are created in that one of these folders that contains the suite's log (or its rubrics).
 
 Each section of a config has a heading below. If a key is not marked *required*, you can leave this key out or set it to null; "Left out:"
 then says what happens. Configs of RAND's Judge Reliability Harness can be used unchanged: [RAND's files](rand.md) lists their keys
@@ -89,7 +89,7 @@ A config is about answers if its `template` is `single_judge`, `single_judge_str
 | `format_invariance_1`, `_2`, `_3` | a probe that needs no model: `_1` changes blank lines, `_2` spaces between words, `_3` indents |
 | your own test in `prompts/synthetic_generation_prompts/basic_perturbation_instructions.json` | a [probe in words](more_tests.md#write-a-probe-in-words). If the test is in the group `discriminative_tests`, the probe flips the label; if not, the label stays. The texts of RAND's own tests in this file are not used |
 
-- The same rows are drawn as in RAND's harness. The number of rows is `target_num_per_bucket`; for `synthetic_ordinal` and `stochastic_stability`, it is `sample_num_from_orig`. If there are probes, a test `labels` is added; the probes change its rows.
+- The same rows are drawn as in RAND's harness. The number of rows is `target_num_per_bucket`; for `synthetic_ordinal` and `stochastic_stability`, it is `sample_num_from_orig`. If there are probes, a test `labels` is added, so that the probes have rows to change.
 - The instruction and the rubric are joined into one question for the judge, the editor and the verifier. The answer 1 means `true` (or Y) and 0 means `false` (or N), whether `true` is good or bad. A scale goes from `lowest_score` to `highest_score`.
 - The id of a row is its `original_idx`, or else its number, starting at 0. From a row without a label, no case is made; reports count these rows. The labels yes, true, y and 1 mean 1; the labels no, false, n and 0 mean 0. If your labels are other words, add this section, which says what each word means: `labels: {metadata: COLUMN, map: {harmful: 1, harmless: 0}}`.
 - If a config leaves out a key, the value in RAND's default config is not used. A config without `template` is refused. An empty `tests_to_evaluate` means all tests. `test_agent_perturbation_config` is ignored.

@@ -168,8 +168,8 @@ class Options:
     )
     retry_unscored: bool = _option(
         "bool",
-        "in a recording mode: of the recorded calls, repeat only those whose answer could not be "
-        "used (it was refused or invalid)",
+        "in a recording mode, repeat the recorded calls whose answer was refused or invalid, and "
+        "no others",
     )
     prune: bool = _option(
         "bool",

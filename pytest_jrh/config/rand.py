@@ -436,10 +436,10 @@ class RandTest(ConfigSection):
     judged: Flag = True
     """true: the test's cases are judged. false: the cases are only made."""
     seeds: Count = 1
-    """How many seeds RAND's harness has for this test. Each case is judged at least as many times
-    as there are seeds."""
+    """The number of seeds, as in RAND's harness. A case is judged `repetitions` times for each
+    seed."""
     repetitions: Count = 1
-    """How many times a case is judged for each seed. Seeds are not sent to a model."""
+    """How many times a case is judged for each seed. No seed is sent to a model."""
 
 
 _SELF_LABELLED = key_path("admin.dataset_config.use_original_data_as_expected")

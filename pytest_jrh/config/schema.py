@@ -229,8 +229,8 @@ class CasesSection(ConfigSection):
         bool | PathText,
         Takes("true (the JSONL in output.dir), false, or the path of a JSONL file"),
     ] = False
-    """true, or a path: all cases are taken from the file agent_perturbations.jsonl, and the log is
-    not read."""
+    """All cases are taken from a file, and the log is not read. true: from
+    agent_perturbations.jsonl in output.dir. A path: from this file."""
     preprocess: Annotated[
         Several[Text], Takes("the dotted name of a function, or a list of them")
     ] = ()
@@ -365,7 +365,8 @@ class RandSection(ConfigSection):
         ]
         | None
     ) = None
-    """binary or ordinal. If rubrics have no score_levels: the lowest and the highest score."""
+    """The kind of suite: binary or ordinal. If it is ordinal and rubrics have no score_levels,
+    write the lowest and the highest score."""
     instruction: Annotated[str | None, Takes("text")] = None
     """A note to the judge, which is added to the judge's prompt."""
     instruction_path: PathText | None = None
@@ -428,9 +429,10 @@ class Config(ConfigSection):
         Several[LabelSection],
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
-    """Labels of runs as they are. No judge is shown the field that holds a label. A run
-    whose label does not fit a kind of case is used for it only after an edit. For example, a run
-    that is labelled as violated becomes a `positives` case only if it was edited."""
+    """Labels of runs as they are. No judge is shown the field that holds a label. If
+    a run's label does not fit a kind of case, the run becomes a case of this kind only after an
+    edit. For example, a run that is labelled as violated becomes a `positives` case only if it was
+    edited."""
     blind: BlindSection = BlindSection.model_construct()
     """Blind labelling in the browser."""
     gate: GateRules = GateRules.model_construct()
@@ -520,10 +522,10 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     """For the command `label`: the names of the two answers, such as {1: harmful, 0: harmless}. In
     a suite, use `suite.answers`."""
     not_applicable: _UNBLANK | None = None
-    """A text that says when n/a is right, because the rubric is about nothing in the case. Left
+    """A text that says when n/a is right, because the rubric does not apply to the case. Left
     out: n/a is never right."""
     probes: RubricProbes | None = None
-    """Under `skip`: the probes that are not used for this rubric, such as
+    """A mapping with the key `skip`: the probes that are not used for this rubric, such as
     {skip: [verdict_pressure]}."""
 
 

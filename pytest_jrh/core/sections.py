@@ -384,9 +384,9 @@ class BlindSection(ConfigSection):
     """Blind labelling in the browser, on the page of --jrh-review=blind."""
 
     sample: Count = 60
-    """How many of the suite's cases people label; these cases are drawn at random. The same
-    share of the cases that the verifier rejected is drawn, too. Rejected cases do not count in a
-    judge's figures."""
+    """How many of the suite's cases people label; these cases are drawn at random. If these
+    are, for example, a third of the cases, a third of the cases that the verifier rejected is
+    drawn, too. Rejected cases do not count in a judge's figures."""
     overlap: Share = 0.3
     """The share of the drawn cases that every reviewer labels. Each other case is labelled by one
     reviewer."""
