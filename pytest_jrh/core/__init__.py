@@ -341,7 +341,7 @@ def nearest_hint(
     choice = nearest(word, choices, cutoff)
     if choice is None:
         return None
-    return f"{one_line(choice)} is the nearest {noun}".rstrip()
+    return f'"{one_line(choice)}" is the nearest {noun}'.rstrip()
 
 
 def spreadsheet_hint(name: str, choices: Iterable[str]) -> str | None:
@@ -516,7 +516,7 @@ def first_problems(
         first.append(problem)
     left_out = len(problems) - len(first)
     if left_out:
-        first.append(Problem(f"and {counted(left_out, 'more problem')}", file))
+        first.append(Problem(f"correct these to see {counted(left_out, 'more problem')}", file))
     return first
 
 

@@ -287,7 +287,7 @@ def read_text(
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {printable(reason)}", file) from None
     if path.exists():
-        raise InputError("is not a file", file)
+        raise InputError("is a folder or a device, not a file", file)
     # The first part of the path that is wrong.
     wrong, noun = path, "file"
     while not wrong.parent.exists():
@@ -337,7 +337,7 @@ _OTHER_FILES: tuple[tuple[bytes, str, str], ...] = (
     (
         rb"(\xef\xbb\xbf)?\s*(?i:<!doctype html|<html)",
         "an HTML page, such as a server's login page",
-        "log in, and download the file again",
+        "log in to the server, and download the file again",
     ),
     (rb"version https://git-lfs", "a Git LFS pointer instead of the file", "run: git lfs pull"),
 )
@@ -452,7 +452,11 @@ def inside(*path: str | int) -> Iterator[None]:
         raise DamagedError(_TOO_DEEP, path=path) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         what = printable(f"{type(error).__name__}: {error}")
-        raise DamagedError(f"a field is missing or has a wrong type ({what})", path=path) from error
+        raise DamagedError(
+            f"a field is missing or has a wrong type ({what})",
+            "docs/logs.md shows the format",
+            path,
+        ) from error
 
 
 def parsed(data: bytes | str) -> Any:
@@ -541,7 +545,7 @@ def misfit(
     first = error.errors(include_url=False, include_input=False)[0]
     reason = first["msg"].removeprefix("Value error, ")
     return InputError(
-        f"{what}: {reason[:1].lower()}{reason[1:]}", file, line, dotted(first["loc"]) or None, hint
+        f"{reason[:1].lower()}{reason[1:]}; {what}", file, line, dotted(first["loc"]) or None, hint
     )
 
 

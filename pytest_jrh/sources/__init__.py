@@ -116,7 +116,7 @@ def open_source(path: Path, *, input_format: InputFormat | None = None, of: Of =
     might never end.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError("is neither a file nor a folder", path)
+        raise InputError("is neither a file nor a folder, so it is not read", path)
     form = form_of(path)
     if of == "answers":
         form = ONE_TURN if form is INSPECT else ANSWERS
@@ -205,7 +205,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
         raise InputError(
             f"no case can be used. {causes[0]}",
             log,
-            hint="docs/logs.md lists the formats that are read",
+            hint="docs/logs.md describes the formats that are read",
         )
 
 
@@ -428,7 +428,7 @@ class Joined(Source):
                 raise InputError(
                     f"two cases would be called {name}",
                     self._files[number],
-                    hint="rename the file, or one of the cases",
+                    hint="rename this file, or one of the two cases",
                 )
             rows[summary.key] = (origin, summary)
         return rows
@@ -527,7 +527,7 @@ def _not_of_runs(file: Path) -> Problem | None:
         problem = other_kind(head, str(file))
     if problem is None and suffix not in suffixes():
         name = shlex.quote(str(file))
-        hint = f"files of runs end in {', '.join(suffixes())}; for a table, run "
+        hint = f"the names of files of runs end in {', '.join(suffixes())}; for a table, run "
         hint += f"python -m pytest_jrh label {name} or python -m pytest_jrh check {name}"
         return Problem("is not a file of runs in a known format", str(file), hint=hint)
     return problem
@@ -573,7 +573,7 @@ def find_files(paths: Sequence[Path]) -> tuple[Sequence[Path], Sequence[str]]:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", error.filename) from None
         if len(inside) > MOST_FILES:
-            raise InputError(f"holds more than {MOST_FILES:,} files with transcripts", path)
+            raise InputError(f"is a folder with more than {MOST_FILES:,} files of runs", path)
         left_out = []
         for file in inside:
             if file.is_dir() or _has_transcripts(file):
@@ -587,7 +587,8 @@ def find_files(paths: Sequence[Path]) -> tuple[Sequence[Path], Sequence[str]]:
             )
         if len(inside) == len(left_out):
             raise InputError(
-                f"holds no files of runs; such files end in {', '.join(suffixes())}", path
+                f"is a folder without files of runs, whose names end in {', '.join(suffixes())}",
+                path,
             )
     return [*files.values()], notices
 

@@ -23,7 +23,6 @@ from pytest_jrh.core import (
     Problem,
     counted,
     listed,
-    printable,
     short_digest,
     shown,
     storable,
@@ -161,7 +160,7 @@ class Answers(Source):
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
                 if place != ROW_NUMBER and not table.at(place):
-                    message = f"no row has {shown(place)}; {has}"
+                    message = f"no row has a value at {shown(place)}; {has}"
                     problems.append(
                         Problem(message, table.file, hint=f"correct `{part}` in suite.format")
                     )
@@ -171,7 +170,7 @@ class Answers(Source):
                 option = "response" if part == "answer" else _NAMES.get(part, part)
                 message = f"the {option} may be in the column {' or '.join(map(shown, columns))}"
                 if not columns:
-                    message = f"has no column with the {option}; {has}"
+                    message = f"no column of {option}s was recognized; {has}"
                 place = pointer_to((columns or ["COLUMN"])[0])
                 hint, answer = f"set suite.format: {{{part}: {place}}}", ""
                 if part not in PAIR:
@@ -214,11 +213,13 @@ class Answers(Source):
             key = (storable(id_)[0], epoch)
             # Rows of one text may be of two people.
             if key in rows and (is_named or rows[key] != row):
-                what = f"the same id {printable(id_)}" if is_named else "the same text"
+                what = f"the same id {shown(id_)}" if is_named else "the same text"
                 message = f"has {what} as line {lines[key]}"
-                hint = "name a column with a different id in each row (init --case COL, or "
-                hint += "suite.format: {id: COLUMN}), or delete one of the rows. Labels of several "
-                hint += 'people must be in a file of labels (--labels) with a column "annotator"'
+                hint = (
+                    "name a column with a different id in each row (init --case COL, or "
+                    "suite.format: {id: COLUMN}), or delete one of the rows. Labels of several "
+                    'people must be in a file of labels (--labels) with a column "annotator"'
+                )
                 raise table.error(message, hint, line)
             equal += key in rows
             rows.setdefault(key, row)
@@ -300,7 +301,7 @@ def _image_data(folder: Path, name: str) -> str:
         if re.match(pattern, data):
             return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     kinds = listed(_IMAGE_BYTES.values())
-    raise DamagedError(f"{shown(name)} is missing, larger than 20 MB, or not an image ({kinds})")
+    raise DamagedError(f"{shown(name)} is missing, larger than 20 MB, or no image ({kinds})")
 
 
 def _text(value: Any) -> str:
@@ -324,7 +325,7 @@ class OneTurnLog(EvalLog):
         if called or (answers and answers[-1] != len(run.messages) - 1):
             raise self._unreadable(
                 (run_id, epoch),
-                "the sample has tool calls, or does not end with an answer",
+                "in a suite of answers, a sample must end with an answer, and have no tool calls",
                 "To judge what an agent does, set `suite: {of: runs}`.",
             )
         return replace(run, messages=tuple(with_part_ids(run.messages))), raw
@@ -395,8 +396,8 @@ def placed(table: Table, columns: Columns, values: Values, orders: Orders | None
         numbers = _NUMBERS.intersection(words.values())
         if "0" in numbers:
             raise InputError(
-                f"the numbers in {shown(name)} ({listed(sorted(numbers))}) do not say which answer "
-                "they mean",
+                f"nothing says which answers the numbers in {shown(name)} mean: "
+                f"{listed(sorted(numbers))}",
                 table.file,
                 key="--map",
                 hint="use --map 0=first --map 1=second, or --map 0=second --map 1=first",

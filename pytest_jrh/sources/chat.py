@@ -88,7 +88,9 @@ def _add(parts: Parts, part: Any) -> None:
         raise DamagedError(f'has a part that is {shown(part)}; must be an object with a "type"')
     kind = part.get("type", "text" if "text" in part else None)
     if not isinstance(kind, str):
-        raise DamagedError(f"has a part whose type is not text (keys: {listed(part, 3) or 'none'})")
+        raise DamagedError(
+            f"has a part whose type is no string (keys: {listed(part, 3) or 'none'})"
+        )
     call = parts.provider_calls.get(json_text(part.get("tool_use_id")))
     # Inspect's own block of this type, which the provider ran, has `arguments`.
     if kind in CALLS and "arguments" not in part:
@@ -434,7 +436,7 @@ def read_call(call: Any) -> Json:
     elif isinstance(custom, dict):
         name, arguments, kind = custom.get("name"), {"input": custom.get("input")}, "custom"
     if not isinstance(name, str) or not name:
-        raise DamagedError("has a tool call whose name is missing or not text")
+        raise DamagedError("has a tool call whose name is missing or no string")
     if not isinstance(call_id, str):
         call_id = ""
     mistake = call.get("parse_error")

@@ -214,10 +214,10 @@ def refuse_missing(
         if column not in {*made, *columns} and role != "baseline":
             hint = nearest_hint(column, columns, "column")
             if column in tables[0].columns:
-                hint = f"with --labels, --{role} must name a column of {its_tables[0].file}"
+                hint = f"because of --labels, --{role} must name a column of {its_tables[0].file}"
             raise InputError(
-                f"has no column {shown(column)}, only "
-                f"{listed(map(shown, columns)) or 'columns without a name'}",
+                f"there is no column {shown(column)}; the columns are "
+                f"{listed(map(shown, columns)) or 'without a name'}",
                 its_tables[0].file,
                 key=f"--{role}",
                 hint=hint,
@@ -246,7 +246,7 @@ def choose_columns(
         exclusive = [role for role in roles if role not in ("cluster", "baseline", "order")]
         if len(exclusive) > 1 and column:
             raise table.error(
-                f"{' and '.join(f'--{role}' for role in exclusive)} both name {shown(column)}"
+                f"{' and '.join(f'--{of}' for of in exclusive)} must not both name {shown(column)}"
             )
     options = dict(assigned)
     several = grouped(assigned)
@@ -263,7 +263,7 @@ def choose_columns(
         return {*chosen.values(), *verdicts, *labels}
 
     if len(labels) > 1 and chosen.setdefault("annotator", ""):
-        raise table.error("each column of labels is one person's, so leave out --annotator")
+        raise table.error("each --label names a column of one person, so leave out --annotator")
     if not labels:
         labels = [only_column(table, "label", taken())]
     for role in ("rubric", "epoch", "annotator", "repeat", "reasoning"):
@@ -303,10 +303,10 @@ def choose_columns(
         ways = [*_ways_to_name(table, missing, taken())]
         if has_nameless_cases:
             ways.append(way_to_case)
-        hint = f"use {' '.join(ways)}"
+        hint = f"pass {' '.join(ways)}"
         if "label" in missing:
             hint += (
-                " (repeat --label for each person), or let people label the cases: python -m "
+                " (repeat --label for each person); or let people label the cases: python -m "
                 f"pytest_jrh label {shlex.quote(table.file)} {way_to_case}"
             )
             # Those with usual names, and pairs of answers, the command finds by itself.
@@ -315,8 +315,8 @@ def choose_columns(
             if not columns_named(table, ROLES["rubric"]):
                 hint += " --rubric 'ID: TEXT'"
         raise table.error(
-            f"no column of {kinds} was recognized among "
-            f"{listed(map(shown, table.names)) or 'no columns'}",
+            f"no column of {kinds} was recognized; the columns are "
+            f"{listed(map(shown, table.names)) or 'without a name'}",
             hint,
         )
     if "label" in needed and "label" not in options and table.results is None:
@@ -371,18 +371,18 @@ def _guessed_label(
     texts = columns_named(table, TEXTS)
     message = ""
     if kinds := kinds - {"HUMAN"}:
-        message = f'{shown(label)} has labels by {listed(sorted(kinds))}, as "annotator_kind" says'
+        message = f'{shown(label)} has labels by {listed(sorted(kinds))}: see "annotator_kind"'
     elif is_of_people:
         return ""
     elif "verdict" in needed and texts and words_of(label) & {"target", "expected"}:
-        message = f"{shown(label)} may be an expected answer to {shown(texts[0])}, not a label"
+        message = f"{shown(label)} may have expected answers to {shown(texts[0])}, not labels"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
         columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
-        message = f"{shown(label)} may come from the judge, like {listed(map(shown, columns))}"
+        message = f"{shown(label)} may be by the judge, as may {listed(map(shown, columns))}"
     if message:
         raise table.error(
             message,
-            f"name the column of people's labels: if it is {shown(label)}, pass "
+            f"name the column of people's labels; if {shown(label)} has them, pass "
             f"--label {quoted(label)}",
         )
     return "" if annotator else label
@@ -529,8 +529,8 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
     if sizes[widest] < min(_FEWEST_CLUSTERS, count) and not table.results:
         raise _asked(
             table,
-            f"{shown(widest)} has {sizes[widest]} values: if cases with the same value are "
-            "related, this column is the cluster; if not, the cluster is none",
+            f"{shown(widest)} has only {sizes[widest]} values: it is the cluster if cases with the "
+            "same value are related, else the cluster is none",
             "cluster",
             [widest, *parts, NONE],
         )
@@ -611,7 +611,7 @@ def _of_one_question(labels: Table, table: Table) -> Table:
                 f"has labels for {len(wordings)} wordings of the rubric {shown(rubric)}, but "
                 "nothing says which wording the verdicts are about",
                 labels.file,
-                hint="copy the labels with one rubric_digest to a new file, and name that file: "
+                hint='copy the rows with one "rubric_digest" to a new file, and name the new file: '
                 "--labels CSV",
             )
         kept_questions |= {(rubric, digest) for digest in ("", *of_table)}
@@ -629,8 +629,8 @@ def _kept_rows(labels: Table, are_kept: Sequence[bool], why: str) -> Table:
         return labels
     return labels.kept(
         are_kept,
-        f"Not used: {counted(len(left_out), 'label')}, because {why} (cases: "
-        f"{listed(dict.fromkeys(left_out), 5)}).",
+        f"Not used: {counted(len(left_out), 'label')}, because {why}. The cases are "
+        f"{listed(dict.fromkeys(left_out), 5)}.",
     )
 
 
@@ -678,8 +678,8 @@ def texts_to_label(
             found = judged_texts(table, [case]) if role == "text" else []
             ways = " ".join(f"--{role} {quoted(column)}" for column in found or ["COL"])
             raise InputError(
-                f"no column {shown(name) if name else f'of {role}s was recognized'} among "
-                f"{listed(map(shown, table.names))}",
+                f"no column {f'is called {shown(name)}' if name else f'of {role}s was recognized'}"
+                f"; the columns are {listed(map(shown, table.names))}",
                 table.file,
                 key=f"--{role}",
                 hint=f"name the column: {ways}",

@@ -97,11 +97,11 @@ class _Reader:
                 pointer = ""
         messages = at(value, pointer)
         if not isinstance(messages, list):
-            problem = f"has {shown(messages)} in place of messages"
+            problem = f"has {shown(messages)} in place of a list of messages"
             if messages is None:
-                problem = "has no messages"
+                problem = "has no list of messages"
             places = places_of_messages(value)
-            hint = f"set {KEY}: {{messages: {places[0]}}}, where messages are" if places else None
+            hint = f"set {KEY}: {{messages: {places[0]}}}, which has messages" if places else None
             problem += f" at {pointer or 'the top'}; {_keys(value)}"
             raise DamagedError(problem, hint)
         messages = with_items_read(messages, tuple(names_in(pointer)))
@@ -148,7 +148,7 @@ class _Reader:
         """
         part = at(self._value, f"/{key}" if pointer is None else pointer)
         if part is None and pointer is not None:
-            nothing = f"nothing at {pointer} ({KEY}.{key})"
+            nothing = f"nothing at {pointer}, which {KEY}.{key} names"
             if needed:
                 raise DamagedError(f"has {nothing}; {_keys(self._value)}")
             self.notices[f"some conversations have {nothing}"] = None
@@ -233,7 +233,7 @@ def _keys(value: Any) -> str:
     if not isinstance(value, dict):
         return f"the whole value is {shown(value)}"
     if not value:
-        return "there are no keys"
+        return "the object has no keys"
     return f"the keys are: {listed(value, 12)}"
 
 
@@ -274,7 +274,7 @@ def items_of(value: Any) -> list[Item] | None:
                 raise DamagedError(problem, LOG_ITEMS, tuple(names_in(place)))
     if before is None and "user" not in roles_after:
         raise DamagedError(
-            "is not in the file, so a judge would read an answer without its request",
+            "is missing, so a judge would read an answer without its request",
             "log `input` together with the response",
             tuple(names_in(f"{request}/input")),
         )

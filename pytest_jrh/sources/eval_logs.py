@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _STEP = 4096
 _LONGEST_CAUSE = 300
-_HINT = "copy the whole log again, or use `inspect log convert` to repair one that was cut off"
+_HINT = "if it is a log that was cut off, copy it again, or repair it with `inspect log convert`"
 # Inspect puts in place of a reference what the sample keeps apart under its name.
 _REFERENCE = rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"'
 _NO_NUMBER = rb"\b(?:NaN|Infinity)\b"
@@ -192,9 +192,13 @@ class EvalLog(Source):
             archive = self._zip = zipfile.ZipFile(self.path)
         except Exception as error:
             # Whatever a damaged directory leads zipfile to.
-            raise DamagedError(f"it is not a complete .eval archive ({error})", _HINT) from error
+            raise DamagedError(f"it is neither JSON nor a zip archive ({error})", _HINT) from error
         if "_journal/start.json" in archive.namelist() and "header.json" not in archive.namelist():
-            raise InputError("the evaluation has not ended, or was killed", self.path, hint=_HINT)
+            raise InputError(
+                "the evaluation has not ended, or was killed",
+                self.path,
+                hint="copy the log when it has ended; if it was killed, use `inspect log convert`",
+            )
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
 
@@ -203,37 +207,38 @@ class EvalLog(Source):
         try:
             self._header = json.loads(data)
         except (ValueError, RecursionError, MemoryError) as error:
-            raise DamagedError(f"its JSON is truncated or damaged: {error}", _HINT) from None
+            raise DamagedError(f"it begins with {{, but is no whole JSON: {error}", _HINT) from None
         return self._header.get("samples")
 
     def _json(self, archive: zipfile.ZipFile, name: str) -> Any:
         try:
             if too_big := self._too_big(archive.getinfo(name).file_size):
-                raise DamagedError(f"is {too_big}")
+                raise DamagedError(f"it is {too_big}")
             with archive.open(name) as member:
                 # What is read of some compressions is unpacked at once, whatever size the directory
                 # names.
                 return json.loads(b"".join(iter(lambda: member.read(_STEP), b"")))
         except Exception as error:
             # Each compression has errors of its own.
-            raise DamagedError(f"{name}: {error or type(error).__name__}", _HINT) from error
+            raise DamagedError(
+                f"no usable {name}: {error or type(error).__name__}", _HINT
+            ) from error
 
     def _by_key(self, samples: Any) -> dict[RunKey, Json]:
         if not isinstance(at(self._header, "/eval"), dict):
             raise DamagedError(
-                "it has no object under the key `eval`",
-                "write conversations with `messages` into a .json file, as one or as a list, "
-                "or into a .jsonl file, one conversation on each line",
+                "it is in no other known format, and has no object under the key `eval`",
+                "docs/logs.md shows the formats, such as an object with a list under `messages`",
             )
         status = printable(str(self._header.get("status") or "not said"))
         if not samples:
             raise InputError(
-                f"has no samples (status: {status})",
+                f"is a log without samples (status: {status})",
                 self.path,
-                hint="wait until the evaluation has ended; if it was stopped, run the task again",
+                hint="if the evaluation goes on, wait until it has ended; else run the task again",
             )
         if not isinstance(samples, list):
-            raise DamagedError(f"`samples` is {shown(samples)}; must be a list")
+            raise DamagedError(f"the value of `samples` is {shown(samples)}; must be a list")
         if status not in ("success", "not said"):
             self._notices[f"the status of the evaluation is {status}"] = None
         rows: dict[RunKey, Json] = {}
@@ -241,14 +246,17 @@ class EvalLog(Source):
             name, epoch = at(row, "/id"), at(row, "/epoch")
             if type(name) not in (int, str) or type(epoch) is not int:
                 raise DamagedError(
-                    f"unusable id {shown(name)} or epoch {shown(epoch)} in sample {number}"
+                    f"sample {number} has the id {shown(name)} (must be text or an integer) and "
+                    f"the epoch {shown(epoch)} (must be an integer)"
                 )
             key = storable(str(name))[0], epoch
             first = rows.setdefault(key, row)["id"]
             # A sample that Inspect ran again has two rows in an archive, and the later one counts.
             if first != name or (rows[key] is not row and self._zip is None):
                 both = f"{first!r} and {name!r}"
-                raise DamagedError(f"two samples in epoch {epoch} have the same id: {both}")
+                raise DamagedError(
+                    f"in epoch {epoch}, two samples have ids that are one text: {both}"
+                )
             rows[key] = row
         return rows
 

@@ -266,7 +266,7 @@ class Source(ABC):
 
 
 _KEY = "cases.cluster"
-_LEAVE_OUT = "name a field, or remove cases.cluster to make each sample (all its epochs) a cluster"
+_LEAVE_OUT = "name one of the fields; without cases.cluster, the epochs of a sample are a cluster"
 # The cluster is a text in every result.
 _LONGEST = 120
 _DIGEST = 16
@@ -307,8 +307,10 @@ def clusters_by(
         clusters[key] = None if value is None else short_text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
-        message = f"no case has the field {shown(cluster_key)} in its metadata; the fields are: "
-        message += listed(sorted(names)) or "none"
+        message = (
+            f"no case has the field {shown(cluster_key)} in its metadata; the fields are "
+            f"{listed(map(shown, sorted(names))) or 'none'}"
+        )
         hint = _LEAVE_OUT if config_key == _KEY else nearest_hint(cluster_key, names)
         raise InputError(message, key=config_key, hint=hint)
     return clusters
@@ -319,7 +321,7 @@ def several_values(value: Any, name: str, key: str) -> Problem:
     names = value if isinstance(value, dict) else range(len(value))
     pointers = listed((as_pointer(name) + pointer_to(str(field)) for field in names), 5)
     return Problem(
-        f"{shown(name)} has several values, but one is needed",
+        f"{shown(name)} is an object or a list, but one value is needed",
         key=key,
         hint=f"name one of the values by its pointer: {pointers}",
     )
@@ -453,7 +455,7 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
                 continue
             start = at - 1
             if not between.fullmatch(data, edge, start):
-                raise DamagedError(f"an item that is neither an object nor a list at byte {edge}")
+                raise DamagedError(f"the item at byte {edge} is neither an object nor a list")
         else:
             depth -= 1
             if depth == 1:
@@ -462,6 +464,6 @@ def elements(data: bytes | mmap.mmap) -> Iterator[tuple[int, int]]:
     if bracket[1] != b"]":
         raise DamagedError("it does not end with ]")
     if not _BLANK.fullmatch(data, edge, at - 1):
-        raise DamagedError(f"an item that is neither an object nor a list at byte {edge}")
+        raise DamagedError(f"the item at byte {edge} is neither an object nor a list")
     if not _BLANK.fullmatch(data, at):
-        raise DamagedError(f"unexpected data after byte {at}")
+        raise DamagedError(f"the list ends at byte {at}, and more text follows")

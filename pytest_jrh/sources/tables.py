@@ -43,6 +43,7 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _GUARDED = f"'{_FORMULA.pattern}"
 # What writes these columns guards its cells; elsewhere a quote is one.
 _LABEL_FILE = {"case_id", "rubric_digest"}
+_QUOTES = 'put a text with a comma, semicolon, tab or line end in double quotes: "..."'
 _NUMBER = r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?"
 
 
@@ -64,14 +65,14 @@ def read_table(
     file, path = file or str(path), Path(path)
     if path.suffix.lower() == ".eval":
         raise InputError(
-            "is a log of Inspect; must be CSV or JSON lines",
+            "is a log of Inspect, but must be a table: CSV, JSON lines or a JSON list",
             file,
             hint="make a table from the log: inspect_ai.analysis.samples_df (docs/tables.md)",
         )
     # An id may have other line ends inside.
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)
     if not text.strip():
-        raise InputError("is empty; must be CSV or JSON lines", file, 1)
+        raise InputError("is empty; must be CSV, JSON lines or a JSON list", file, 1)
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
         raise InputError("has a NUL character", file, line, hint="save the file again as UTF-8")
@@ -92,7 +93,7 @@ def read_table(
     if problems:
         first = first_problems(problems, file)
         if len(problems) > _MOST_COUNTED:
-            first.append(Problem("the rest was not read", file))
+            first.append(Problem("was not read to its end", file))
         raise InputError(first)
     # The entries of one document are in a list of it.
     is_one = is_document or len(rows) == 1
@@ -103,7 +104,7 @@ def read_table(
         entries, notices = results.rows(roles, needed)
         return table_of(entries, file, results.path, results, notices)
     if not rows:
-        raise InputError("has no rows (the first line of a CSV has the names of the columns)", file)
+        raise InputError("has no rows; the first line of a CSV has the names of the columns", file)
     return table if is_csv else table_of(rows, file, "" if is_document else None)
 
 
@@ -121,7 +122,7 @@ def table_of(
         clean, _ = storable({name.strip(): value for name, value in row.items()})
         if len(clean) < len(row):
             raise InputError(
-                "has two columns of the same name (blanks around a name do not count)", file, line
+                "has two keys of the same name; blanks around a name do not count", file, line
             )
         names |= dict.fromkeys(clean)
         lines.append(line)
@@ -171,7 +172,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                 columns = [[] for _ in names]
                 for name, count in Counter(filter(None, names)).items():
                     if count > 1:
-                        problems.append(Problem(f"duplicate column {shown(name)}", file, 1))
+                        problems.append(Problem(f"two columns are called {shown(name)}", file, 1))
             elif len(cells) > len(names):
                 message = f"has {len(cells)} cells, but the table has {len(names)} columns"
                 problems.append(
@@ -179,7 +180,7 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                         message,
                         file,
                         line,
-                        hint='put a text with a comma, semicolon or tab in double quotes: "..."',
+                        hint=_QUOTES,
                     )
                 )
             elif any(map(str.strip, cells)):
@@ -189,8 +190,8 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                     column.append(different.setdefault(cell, cell))
             line = reader.line_num + 1
     except csv.Error as error:
-        message = f"is not valid CSV: {printable(error)}; check the double quotes"
-        problems.append(Problem(message, file, reader.line_num))
+        message = f"was read as CSV, as it begins with neither {{ nor [, but {printable(error)}"
+        problems.append(Problem(message, file, reader.line_num, hint=_QUOTES))
     texts = []
     is_ours = {*names} >= _LABEL_FILE
     for cell in different:
@@ -228,7 +229,7 @@ def _json_rows(
         try:
             values = redactor.value(parsed(part))
         except DamagedError as error:
-            message = redactor.text(str(error))
+            message = redactor.text(f"{error}; what begins with {{ or [ is read as JSON")
             problems.append(Problem(message, file, error.line if is_document else line))
             continue
         if not is_document or not isinstance(values, list):
@@ -237,7 +238,7 @@ def _json_rows(
             if isinstance(value, dict):
                 yield number, value
                 continue
-            problem = Problem(f"got {shown(value)}; must be a JSON object", file, line)
+            problem = Problem(f"got {shown(value)}; each row must be a JSON object", file, line)
             if is_document:
                 problem = replace(problem, line=None, key=f"[{number - 1}]")
             problems.append(problem)
@@ -272,8 +273,8 @@ def with_named(
         is_read = role in needed or (role == "baseline" and name in columns)
         if is_read and name not in patterns:
             raise table.error(
-                f"--{role}: got {shown(name or None)}; must be a pattern for some of "
-                f"{listed(map(shown, table.names))}, like {listed(map(shown, patterns))}",
+                f"--{role}: got {shown(name or None)}; must be a pattern, like "
+                f"{listed(map(shown, patterns))}, of the columns {listed(map(shown, table.names))}",
                 f"name the pattern: --{role} 'NAME_{PLACE}'",
             )
     first, *others = sides.values()
@@ -321,8 +322,8 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     lonely = [column for column in matched if column not in used]
     if not rubrics:
         raise table.error(
-            "no rubric has both a column of labels and one of verdicts: "
-            f"{listed(map(shown, patterns))} fit {listed(map(shown, lonely))}",
+            "no rubric has both a column of labels and a column of verdicts: "
+            f"{listed(f'{shown(of)} finds {listed(map(shown, patterns[of]))}' for of in patterns)}",
             f"{PLACE} must stand for the same text in each pattern",
         )
     names = [PLACE, *patterns, *({*table.columns} - used)]
@@ -339,7 +340,8 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     notices = []
     if lonely:
         notices.append(
-            "Columns not used, because their rubric has no column of labels, or none of verdicts: "
+            "Columns not used, because their rubrics have no column of labels, or no column of "
+            "verdicts: "
             f"{listed(map(shown, lonely))}."
         )
     long = replace(table, lines=lines, columns=columns, made={*table.made, PLACE, *patterns})

@@ -56,7 +56,8 @@ from pytest_jrh.sources.source import (
 
 _DIGEST = 12
 _NAME_EACH = (
-    "give each its own id or epoch; suite.format: {id: [/task, /trial]} joins two fields as the id"
+    "give each an id or epoch of its own; to join two fields as an id, set suite.format: "
+    "{id: [/task, /trial]}"
 )
 _BLANK = b" \t\r\n" + BOM
 MOST_NAMED = 5
@@ -181,7 +182,7 @@ class Transcripts(Source):
         if problems:
             raise InputError(problems)
         if not rows:
-            raise InputError("holds no conversation", self.path)
+            raise InputError("has no conversation, only an empty list or blank lines", self.path)
         if repeated:
             self._notices[
                 f"left out {counted(len(repeated), 'request')} with the messages of earlier ones: "
@@ -239,9 +240,9 @@ class Transcripts(Source):
                         yield item, data[start:end]
         except DamagedError as error:
             raise InputError(
-                f"is not a complete JSON list: {error}",
+                f"begins with [, so it was read as a JSON list, but {error}",
                 self._file,
-                hint="if each line is one JSON object, let the file's name end in .jsonl",
+                hint="if it was cut off, copy it again; if each line is an object, call it .jsonl",
             ) from None
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", self._file) from None
@@ -293,7 +294,8 @@ class Transcripts(Source):
             key = ", ".join(filter(None, (f"item {item.number}", key)))
         elif Head(self._file).is_lines and path and isinstance(path[0], int):
             line, key = numbered(data)[path[0]][0], dotted(path[1:])
-        return Problem(str(error), str(self._file), line, key or None, error.hint)
+        text = f"{error}".replace("type (", f'type for the format "{self.form_name}" (')
+        return Problem(text, f"{self._file}", line, key or None, error.hint)
 
 
 def _thread(conversation: Conversation) -> Thread:
@@ -471,10 +473,12 @@ def is_trial(folder: Path) -> bool:
 def trajectory(value: Any) -> Conversation:
     """Read a trajectory; raises DamagedError."""
     if not re.fullmatch(_VERSION, str(value.get("schema_version"))):
-        raise DamagedError("schema_version: must be one of ATIF-v1.0 to ATIF-v1.8")
+        raise DamagedError("schema_version: must be from ATIF-v1.0 to ATIF-v1.8")
     steps, agent = value["steps"], value["agent"]
     if value.get("continued_trajectory_ref") is not None:
-        raise DamagedError("continued_trajectory_ref: the rest is in a file that is not read")
+        raise DamagedError(
+            "continued_trajectory_ref: the rest is in another file, which is not read"
+        )
     turns = []
     for number, step in enumerate(steps):
         with inside("steps", number):
@@ -573,7 +577,8 @@ class Trial(Transcripts):
                 result = parsed(self._bytes_of(file))
                 rewards = dict(at(result, "/verifier_result/rewards") or {})
         except DamagedError as error:
-            raise InputError(str(error), file, hint="copy this file again") from None
+            message = f"was read as the result of a Harbor trial, but {error}"
+            raise InputError(message, file, hint="if it is damaged, copy it again") from None
         return result, rewards
 
 

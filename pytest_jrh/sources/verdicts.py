@@ -106,18 +106,18 @@ def _named(named: Mapping[str, str]) -> Scale:
     for word, name in named.items():
         if word in _NO_VALUES - {""} or word == CANNOT_TELL:
             raise InputError(
-                f"got {shown(name)}, which counts as a missing answer", key="--classes"
+                f"{shown(name)} cannot be a class: it means a missing answer", key="--classes"
             )
         if not _is_name(name):
             raise InputError(
-                f"got {shown(name)}; must have 1 to {_LONGEST_NAME} characters, but no {BETWEEN}",
+                f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters, but no {BETWEEN}",
                 key="--classes",
             )
     names = [name for word, name in named.items() if word != NO_SUCH]
     if len(named) < _FEWEST_CLASSES or len(names) > _MOST_CLASSES:
         raise InputError(
-            f"got {counted(len(names), 'name')}; must be {_FEWEST_CLASSES} to {_MOST_CLASSES} "
-            "classes, such as first,second,tie",
+            f"got {counted(len(names), 'name')}; must be the names of {_FEWEST_CLASSES} to "
+            f"{_MOST_CLASSES} classes, such as first,second,tie",
             key="--classes",
         )
     return classed(tuple((name, "") for name in names))
@@ -269,7 +269,7 @@ class Values:
         mapped = nearest(as_word(text), unused)
         if mapped is not None:
             return (
-                f"no cell is {shown(mapped)}, as in --map; if you meant {shown(word)}, use "
+                f"no cell has the word {shown(mapped)} of --map; if you meant {shown(word)}, use "
                 f"{way}={self.mapping[mapped]}"
             )
         if word.casefold() in _NO_VALUES:
@@ -306,7 +306,7 @@ class Values:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
         if self.threshold is not None and not self.of_numbers:
             raise InputError(
-                "got verdicts that are no numbers; must be numbers from 0 to 1",
+                "no verdict is a number, but verdicts must be numbers from 0 to 1",
                 table.file,
                 key="--threshold",
                 hint="name a column of such numbers: --verdict COL; or leave out --threshold",
@@ -315,7 +315,7 @@ class Values:
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
                 raise InputError(
-                    f"{shown(column)} may be how sure the judge is, whatever its verdict",
+                    f"{shown(column)} may say how sure the judge is of either verdict",
                     table.file,
                     key="--threshold",
                     hint="--threshold needs probabilities of a violation: name their column, "
@@ -622,7 +622,7 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
             case.weight /= numbers[case.stratum]
     number, total = counted(len(labelled), "label"), round(sum(case.weight for case in labelled))
     if total > cases:
-        message = f"{number} stand for {total:,} cases, but {table.table.file} has {cases:,}"
+        message = f"{number} stand for {total:,} cases, but {table.table.file} has only {cases:,}"
         raise InputError(
             message,
             of_file.file,

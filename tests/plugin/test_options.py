@@ -61,7 +61,7 @@ def test_a_mistyped_option_is_refused_with_the_nearest(pytester: pytest.Pytester
     pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--jrh-own-thing')")
     assert pytester.parseconfig("--jrh-own-thing=1").getoption("--jrh-own-thing") == "1"
     for typed, meant in (("--jrh-confg=a", "config"), ("--jrh_baseline", "baseline")):
-        with pytest.raises(pytest.UsageError, match=f"; --jrh-{meant} is the nearest"):
+        with pytest.raises(pytest.UsageError, match=f'; "--jrh-{meant}" is the nearest'):
             pytester.parseconfig(typed)
 
 

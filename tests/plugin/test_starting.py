@@ -267,7 +267,7 @@ UNUSABLE: list[tuple[list[str], str]] = [
     (["first", "--judge=python:"], "must be one of model:..., python:..."),
     (["first", "--rubric=rubrics.yml"], "rubrics.yml:1: got a mapping of keys with the keys name"),
     (["first", "--prompt=text.eval"], "write {{ transcript }} and {{ rubric }} where they belong"),
-    (["first", "--prompt=typo.md"], "variable {{ transcipt }}\n    transcript is the nearest"),
+    (["first", "--prompt=typo.md"], 'variable {{ transcipt }}\n    "transcript" is the nearest'),
     (["first", "--prompt=own.md", "--verdict=PASS"], "a regular expression with one group"),
 ]
 
@@ -631,6 +631,6 @@ def test_what_a_file_holds_may_be_said(project: Path, log: Path, init: Init) -> 
     (project / "rows.jsonl").write_text(json.dumps(row), "utf-8")
     init("first", "--log=rows.jsonl", code=4)
     assert "The file has 1 answer" in init("first", "--log=rows.jsonl", "--of=answers")
-    assert "does not end with an answer" in init("other", "--log", log, "--of=answers", code=4)
+    assert "must end with an answer" in init("other", "--log", log, "--of=answers", code=4)
     options = ["--log", log, "--label=target", "--rubric=kind"]
     assert "contains runs, which have no columns" in init("other", *options, code=4)

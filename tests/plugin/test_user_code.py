@@ -101,7 +101,7 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard"]) == 0
     assert re.search(r"\nrubric-1 +6 +100.0%", capsys.readouterr().out)
     assert main(["merge", suite.option, "--judge=by_hook:judged", "shard"]) == 4
-    assert "judge is the nearest" in capsys.readouterr().err
+    assert '"judge" is the nearest' in capsys.readouterr().err
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"

@@ -92,18 +92,18 @@ FORMAT, CORRECT = ", or set suite.format: [{]", "correct `"
     [
         ("id,frage,answer\na,b,c", {}, f'the columns are: "id", "frage", "answer".*{FORMAT}'),
         ("id,question,prompt,answer\na,b,c,d", {}, f'column "question" or "prompt".*{FORMAT}'),
-        ("id,question,antwort\na,b,c", {}, f"has no column with the response.*{FORMAT}"),
+        ("id,question,antwort\na,b,c", {}, f"no column of responses was.*{FORMAT}"),
         # Rows are not told apart by a guess, as where two people labelled one text.
-        (f"{ROW}\nb,q,r,no\na,q,s,yes", {}, "csv:4: has the same id a as line 2"),
+        (f"{ROW}\nb,q,r,no\na,q,s,yes", {}, "csv:4: has the same id .a. as line 2"),
         ("question,answer,by,ok\nq,r,ann,yes\nq,r,bo,no", {}, "csv:3: has the same text as"),
         ("id,question,answer,ok\n,q,r,yes\n,q,r,no", {}, "csv:3: has the same text as li"),
         (f"{EPOCHS}first,q,r", {}, 'csv:2: got the epoch "first"; must be an integer'),
         (f"{EPOCHS}1e3,q,r", {}, 'csv:2: got the epoch "1e3"; must be an integer'),
         # A place that no row has.
-        (ROW, {"messages": "/frage"}, f'no row has "/frage"; the columns are.*{CORRECT}messages'),
-        (ROW, {"id": "/nr"}, f'no row has "/nr"; the columns are: "id", .*{CORRECT}id'),
-        (ROW, {"cluster": "/topic"}, f'no row has "/topic"; the col.*{CORRECT}cluster'),
-        (ROW, {"context": "/ok/0"}, f'no row has "/ok/0"; the col.*{CORRECT}context'),
+        (ROW, {"messages": "/frage"}, f'a value at "/frage"; the columns are.*{CORRECT}messages'),
+        (ROW, {"id": "/nr"}, f'no row has a value at "/nr"; the columns are: "id", .*{CORRECT}id'),
+        (ROW, {"cluster": "/topic"}, f'no row has a value at "/topic"; the col.*{CORRECT}cluster'),
+        (ROW, {"context": "/ok/0"}, f'no row has a value at "/ok/0"; the col.*{CORRECT}context'),
     ],
 )
 def test_rows_that_say_too_little_are_refused(
@@ -234,7 +234,7 @@ def test_a_log_of_one_turn_is_of_answers_and_one_of_an_agent_is_not(tmp_path: Pa
     assert answer_parts(run.messages) == {**ASKED, "system": "Be kind.", "context": ""}
     asked = answer_parts(source.read("history", 1)[0].messages)["request"]
     assert asked.splitlines()[::2] == ["[0] user", "[1] assistant", "[2] user"]
-    with pytest.raises(Unscored, match="has tool calls, or does"):
+    with pytest.raises(Unscored, match="must end with an answer, and have no"):
         source.read("agent", 1)
 
 

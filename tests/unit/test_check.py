@@ -392,13 +392,13 @@ PHOENIX = "id,input,label,score,explanation,annotator_kind\na,q,pass,1,x,{}\nb,q
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (PHOENIX.replace("{}", "LLM"), (), '"label" has labels by LLM, as "annotator_kind"'),
+        (PHOENIX.replace("{}", "LLM"), (), '"label" has labels by LLM: see "annotator_kind"'),
         (PHOENIX.replace("{}", "CODE"), ("--verdict=score",), "has labels by CODE"),
-        (PHOENIX.replace("{}", ""), (), '"label" may come from the judge, like "score", "exp'),
-        ("label,score\npass,1\n", (), '"label" may come from the judge, like "score"'),
-        ("label,grade\npass,pass\n", (), '"label" may come from the judge, like "grade"'),
-        ("input,target,verdict\nq,pass,pass\n", (), '"target" may be an expected answer'),
-        ("prompt,expected,judge\nq,1,1\n", (), '"expected" may be an expected answer to "prompt"'),
+        (PHOENIX.replace("{}", ""), (), '"label" may be by the judge, as may "score", "exp'),
+        ("label,score\npass,1\n", (), '"label" may be by the judge, as may "score"'),
+        ("label,grade\npass,pass\n", (), '"label" may be by the judge, as may "grade"'),
+        ("input,target,verdict\nq,pass,pass\n", (), '"target" may have expected answers'),
+        ("prompt,expected,judge\nq,1,1\n", (), '"expected" may have expected answers to "prompt"'),
     ],
 )
 def test_a_judges_own_is_refused(run: Run, text: str, options: tuple[str, ...], said: str) -> None:
@@ -490,7 +490,7 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     table = written("case,human,confidence,p_violation\na,1,0.9,0.9\nb,0,0.8,0.2\n")
     code, printed = run(table, "--verdict=confidence", "--threshold=0.5")
     assert code == 4
-    assert '"confidence" may be how sure the judge is, whatever its verdict' in printed
+    assert '"confidence" may say how sure the judge is of either verdict' in printed
     assert 'if they are in "confidence", add --one confidence=violated' in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
     assert 'in the column "confidence" are probabilities of a violation' in run(table, *asked)[1]
@@ -618,26 +618,26 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,1,9\nb,5,2\n", "--scale=1-5", ":2: verdict: got"),
     (HEAD + "a,1,NaN\n", "", 'to count "NaN" as missing, pass --map NaN='),
     (HEAD.encode() + b"\xe9,1,1\n", "", ":2: is not UTF-8"),
-    ("case,label,verdict,label\na,1,1,0\n", "", ":1: duplicate column"),
-    ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has two columns"),
-    ('{"label": 1}\n{"label": 1, " label": 0, "verdict": 1}', "", ":2: has two columns"),
+    ("case,label,verdict,label\na,1,1,0\n", "", ":1: two columns are called"),
+    ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has two keys of"),
+    ('{"label": 1}\n{"label": 1, " label": 0, "verdict": 1}', "", ":2: has two keys of"),
     ('{"label": 1, "verdict": 1, "x": %s}' % ("[" * 500 + "]" * 500), "", "nested"),
     (HEAD + "a,pass,pass" + 999 * "\x1b[0m" + " not\n", "", ":2: verdict: got"),
     (HEAD + "a,1,1\na,1,0\n", "", ':3: case: the case "a" is also in line 2\n'),
-    (HEAD + "a,1,1\n" * 21, "", "table.csv: and 10 more problems"),
+    (HEAD + "a,1,1\n" * 21, "", "table.csv: correct these to see 10 more problems"),
     (HEAD + "a,1,1,1\n", "", ":2: has 4 cells"),
     ('{"label": 1, "verdict": [1]}', "", ':1: verdict: got "[1]"'),
     ('{"label": 1, "verdict": 1}\n{"label": 1,\n', "", ":2: is not valid JSON"),
     (HEAD + "a,,1\nb,1,\n", "", "no row has both a label and a"),
     ("label\nfail\n", "--verdict=label", "no column of labels was recognized"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "compared with itself"),
-    ("human_says,verdict\n1,0\n", "", 'among "human_says"'),
-    ("label,judge_a,judge b\n1,0,1\n", "", "use --verdict COL"),
-    ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "use --label ann --label bo --verdict 'gpt j"),
-    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", 'no cell is "notok", as in'),
-    (HEAD + "a,1,1\n", "--verdict=verdikt", ', only "case", "'),
-    (HEAD + "a,1,1\n", "--baseline=verdit", "nor a file\n    verdict is the nearest"),
-    (HEAD + "a,1,1\n", "--baseline=tabel.csv", "nor a file\n    tables.csv is the nearest"),
+    ("human_says,verdict\n1,0\n", "", 'the columns are "human_says"'),
+    ("label,judge_a,judge b\n1,0,1\n", "", "pass --verdict COL"),
+    ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "pass --label ann --label bo --verdict 'gpt j"),
+    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", 'has the word "notok" of'),
+    (HEAD + "a,1,1\n", "--verdict=verdikt", '; the columns are "case", "'),
+    (HEAD + "a,1,1\n", "--baseline=verdit", 'nor a file\n    "verdict" is the nearest'),
+    (HEAD + "a,1,1\n", "--baseline=tabel.csv", 'nor a file\n    "tables.csv" is the nearest'),
     (NAMES + "a,x,1,1\n", "--judge=annotator --baseline=y/x", "nor a file\n"),
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
@@ -656,14 +656,14 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (f"{NAMES}a,ann,pass,fail\na,,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     (f"{NAMES}a,ann,1,0\na,,1,0\na,bo,1,0\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     # What options say twice, or against each other.
-    (TWO_PEOPLE, "--label=human --label=human", '--label and --label both name "human"'),
+    (TWO_PEOPLE, "--label=human --label=human", '--label and --label must not both name "human"'),
     (TWO_PEOPLE, "--label=human --label=other --annotator=judge", "leave out --annotator"),
     (TWO_PEOPLE, "--case=id --case=other", "argument --case: given twice"),
     (TWO_PEOPLE, "--map=Fine=0 --map=fine=1", "two meanings"),
     (TWO_PEOPLE, "--one=passed", "gives a 1 two meanings"),
-    (TWO_PEOPLE, "--case=id --rubric=id", '--case and --rubric both name "id"'),
+    (TWO_PEOPLE, "--case=id --rubric=id", '--case and --rubric must not both name "id"'),
     (TWO_PEOPLE, "--baseline=./table.csv", "would be compared with itself"),
-    (TWO_PEOPLE, "--one=humann=passed", 'has no column "humann"'),
+    (TWO_PEOPLE, "--one=humann=passed", 'is no column "humann"'),
     (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: cannot be used with --scale\n"),
 ]
 
@@ -672,12 +672,12 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
 def test_of_a_file_without_a_good_line_a_thousand_are_read(tmp_path: Path, line: str) -> None:
     path = tmp_path / "t"
     first = "a,b" if "," in line else '{"a": 1}'
-    for count, last in ((30_000, "the rest was not read"), (30, "and 20 more problems")):
+    for count, last in ((30_000, "was not read to its end"), (30, "to see 20 more problems")):
         path.write_text(f"{first}\n" + f"{line}\n" * count)
         with pytest.raises(InputError) as refused:
             read_table(path, ())
         assert len(refused.value.problems) <= 12
-        assert refused.value.problems[-1].message == last
+        assert refused.value.problems[-1].message.endswith(last)
 
 
 def assert_is_plain(text: str) -> None:
@@ -728,16 +728,16 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
     assert run(".")[0] == 4
     assert "no such file" in run("none.csv")[1]
     os.mkfifo("pipe")
-    assert "is not a file" in run("pipe")[1]
+    assert "not a file" in run("pipe")[1]
     row = '{"label": 1, "verdict": 1}'
     table = written(row, "verdicts.json")
-    assert "verdicts.json is the nearest file" in run("verdict.json")[1]
+    assert '"verdicts.json" is the nearest file' in run("verdict.json")[1]
     assert "which is also read" in run(table, f"--report={table}")[1]
     assert table.read_text() == row
     Path("runs.eval").write_bytes(b"PK\x03\x04 no table")
     code, text = run("runs.eval")
     assert code == 4
-    assert "runs.eval: is a log of Inspect; must be CSV or JSON lines" in text
+    assert "runs.eval: is a log of Inspect, but must be a table" in text
     assert "make a table from the log: inspect_ai.analysis.samples_df" in " ".join(text.split())
 
 
@@ -753,9 +753,9 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
             "--label must name a column of labels.csv",
         ),
         ("id,who,verdict\na,x,0\n", "id,target\na,0\n --annotator=who", "--annotator must name"),
-        ("id,verdict\na,0\n", "id,target\na,0\n --label=targ", "target is the nearest"),
+        ("id,verdict\na,0\n", "id,target\na,0\n --label=targ", '"target" is the nearest'),
         ("name,verdict\na,0\nb,0\n", "id,target\na,0\n", "column of ids: --case name"),
-        ("name,x\na,0\nb,0\n", "id,target\na,0\n", "use --verdict COL --case name"),
+        ("name,x\na,0\nb,0\n", "id,target\na,0\n", "pass --verdict COL --case name"),
         ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "rubric and epoch of"),
         ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),
     ],
@@ -807,8 +807,8 @@ def test_no_traceback(run: Run, head: list[str], rows: list[list[str]], separato
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--lable=x"], "unrecognized arguments: --lable=x; --label is the nearest"),
-        (["--verdit", "verdict"], "--verdict is the nearest"),
+        (["--lable=x"], 'unrecognized arguments: --lable=x; "--label" is the nearest'),
+        (["--verdit", "verdict"], '"--verdict" is the nearest'),
         (["--zzz"], "unrecognized arguments: --zzz\n"),
         ([], "let people label the cases: python -m pytest_jrh label 'my verdicts.csv'"),
     ],

@@ -99,9 +99,9 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         ([(f"text {n}", "pass") for n in range(3_000)], {}, "if other columns have the answers"),
         (SIDES, {"classes": ["first", "second"]}, 'got "tie"; must be first or second'),
         (SIDES, {"classes": ["first", "second"]}, 'say which class "tie" is: --map tie=CLASS'),
-        (SIDES, {"classes": ["first"]}, "must be 2 to 20 classes"),
+        (SIDES, {"classes": ["first"]}, "must be the names of 2 to 20 classes"),
         (SIDES, {"classes": ["a|b", "c"]}, "but no |"),
-        (SIDES, {"classes": ["None", "c"]}, 'got "None", which counts as a missing answer'),
+        (SIDES, {"classes": ["None", "c"]}, '"None" cannot be a class: it means a missing answer'),
         # Who says what is violated has two answers, and no class of a stray word.
         ([("yes", "yes"), ("maybe", "maybe")], {"one": "violated"}, 'label: got "maybe"; must be'),
         ([("x", "x"), ("y", "y"), ("z", "z")], {"map": {"x": 1, "y": 0}}, 'label: got "z"; must'),

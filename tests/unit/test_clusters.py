@@ -78,8 +78,8 @@ def test_what_a_summary_shortens_is_taken_from_the_sample(made: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("tsk", 'no case has the field "tsk" in its metadata; the fields are: at, '),
-        ("at", '"at" has several values, but one is needed'),
+        ("tsk", 'no case has the field "tsk" in its metadata; the fields are "at", '),
+        ("at", '"at" is an object or a list, but one value is needed'),
     ],
 )
 def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str) -> None:

@@ -282,7 +282,7 @@ TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
         (changed(JUDGES, TWICE), f"{JUDGES}[1].name", "duplicate name"),
         (changed(JUDGES, TEMPLATES), f"{JUDGES}[1].template", "must be agent_judge as in "),
         (changed(JUDGES, [{"model": "m"}]), f"{JUDGES}[0].name", "is missing"),
-        (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", "kind is the nearest id"),
+        (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", '"kind" is the nearest id'),
         (changed("cases.frozen", True), "cases.frozen", f"set {AGENT}.output.dir"),
         (changed(EVALUATED, ["labels"]), f"{EVALUATED}[0]", f"add labels to {TESTS}"),
         (changed(EVALUATED, [{"a": 1}]), f"{EVALUATED}[0]", "must be agent_perturbation or"),

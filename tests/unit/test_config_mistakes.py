@@ -27,7 +27,7 @@ def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> Non
     problem = folder.problem(text)
     assert (problem.file, problem.line, problem.key) == (CONFIG, 2, "admin.modul_name")
     assert problem.message.startswith("unknown key; the keys of admin are module_name, ")
-    assert problem.hint == "module_name is the nearest key"
+    assert problem.hint == '"module_name" is the nearest key'
 
 
 def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> None:
@@ -43,7 +43,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
         ("blind.labels", "no/such.jsonl", 'the file of blind labels "no/such.jsonl"', None),
         (f"{AGENT}.max_edit_rounds", True, "got true; must be an integer", None),
-        (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
+        (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', '"fail" is the nearest'),
         (f"{AGENT}.output", "x", "must be a mapping (possible keys: dir, results_dir", None),
         (f"{AGENT}.planner", "gpt-5", "must be a mapping", 'write planner: {model: "gpt-5"}'),
         (f"{AGENT}.planner.temperature", float("nan"), "got nan; must be a number", None),
@@ -53,10 +53,10 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.target_rubric_ids", "kind", "must be a list of rubric ids", None),
         (f"{AGENT}.score_targets", [1, 1.5], "got [1, 1.5]; must be integers", None),
         ("admin.evaluation_config.template", "multiclass", "agent_judge (binary) or", None),
-        ("admin.perturbation_config.tests_to_run", ["lables"], "", "labels is"),
+        ("admin.perturbation_config.tests_to_run", ["lables"], "", '"labels" is'),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
         ("cases.frozen", 1, "got 1; must be true", None),
-        ("probes.positoin", {}, 'got "positoin"; must be a probe (', "position is the nearest"),
+        ("probes.positoin", {}, 'got "positoin"; must be a probe (', '"position" is the nearest'),
         ("gate.probes.position", 0.1, "got 0.1; must be a mapping (possible keys: max_rate)", None),
         ("judge.score_map", {"yes": 1, "no": 0}, "the built-in prompt asks for scores", None),
         ("judge.verdict", "Verdict: (yes|no)", "the built-in prompt asks for scores", None),
@@ -156,7 +156,7 @@ def test_files_that_are_no_text_are_refused(folder: Folder) -> None:
         with pytest.raises(InputError, match=said):
             load_suite(path, cwd=folder.root, rootdir=folder.root)
     path.mkdir()
-    with pytest.raises(InputError, match="is not a file"):
+    with pytest.raises(InputError, match="not a file"):
         load_suite(path, cwd=folder.root, rootdir=folder.root)
 
 

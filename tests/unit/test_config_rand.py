@@ -88,7 +88,7 @@ def test_our_files_have_our_words_for_kinds_of_tests_and_rands_have_rands(
     problem = folder.problem(data)
     assert problem.key == key
     assert problem.message.startswith(f'got "{got}"; must be {may_be}')
-    assert problem.hint == (nearest and f"{nearest} is the nearest")
+    assert problem.hint == (nearest and f'"{nearest}" is the nearest')
 
 
 def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -> None:

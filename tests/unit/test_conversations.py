@@ -83,14 +83,14 @@ def test_pointers_map_other_shapes(tmp_path: Path) -> None:
 def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Path) -> None:
     source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "log": {"turns": TURNS}})
     said = refusal(source)
-    assert "runs.jsonl:2: has no messages at /messages; the keys are: id, log" in said
-    assert "set suite.format: {messages: /log/turns}, where messages are" in said
+    assert "runs.jsonl:2: has no list of messages at /messages; the keys are: id, log" in said
+    assert "set suite.format: {messages: /log/turns}, which has messages" in said
     source = Conversations(tmp_path / "runs.jsonl", input_format=InputFormat(cluster=("/task",)))
-    assert "runs.jsonl:1: has nothing at /task (suite.format.cluster)" in refusal(source)
+    assert "runs.jsonl:1: has nothing at /task, which suite.format.cluster names" in refusal(source)
     # Of many mistakes ten are said at once.
     bad = [{"id": n, "messages": "no"} for n in range(30)]
     said = refusal(lines(tmp_path / "runs.jsonl", *bad))
-    assert said.count('has "no" in place of messages at /messages') == 10
+    assert said.count('has "no" in place of a list of messages at /messages') == 10
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Pa
         (b'{"id": 1.5, "messages": []}', "has 1.5 as its id (at /id); must be text or an integer"),
         (b'{"id": 1, "epoch": true, "messages": []}', "has the epoch true; must be an integer"),
         (b'{"id": 1, "cluster": [], "messages": []}', "has a list as its cluster (at /cluster)"),
-        (b"7", "has no messages at /messages; the whole value is 7"),
+        (b"7", "has no list of messages at /messages; the whole value is 7"),
     ],
 )
 def test_a_hostile_line_has_its_number(tmp_path: Path, line: bytes, complaint: str) -> None:
@@ -124,10 +124,10 @@ A, NAMELESS = json.dumps(conversation("a")), json.dumps(conversation())
     ("text", "complaint"),
     [
         ("", "is an empty file"),
-        ("[]", "holds no conversation"),
-        ("[{}, 7]", "an item that is neither an object nor a list at byte 3"),
+        ("[]", "has no conversation, only an empty list"),
+        ("[{}, 7]", "the item at byte 3 is neither an object nor a list"),
         ('[{"a', "the file ends inside an item"),
-        ("[{}] x", "unexpected data after byte 4"),
+        ("[{}] x", "the list ends at byte 4, and more text follows"),
         # What is there twice.
         (f"{A}\n{NAMELESS}\n{A}\n", "runs.json:3: has the same id 'a' (epoch 1) as line 1"),
         (f"{NAMELESS}\n{NAMELESS}\n", "runs.json:2: is the same conversation as line 1, and nei"),
@@ -272,5 +272,5 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
     source = Conversations(path, input_format=places)
     assert [run.metadata for run in source.fields()] == [{"reward": 1}, {}]
     cost, reward = source.notices()
-    assert "some conversations have nothing at /cost (suite.format.metadata)" in cost
+    assert "some conversations have nothing at /cost, which suite.format.metadata names" in cost
     assert "/reward" in reward

@@ -134,10 +134,10 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "it is not a complete .eval archive (File is not a zip file)"),
-        (b"{}", "it has no object under the key `eval`\n    write conversations"),
+        (b"", "it is neither JSON nor a zip archive (File is not a zip file)"),
+        (b"{}", "and has no object under the key `eval`\n    docs/logs.md"),
         (b'{"version": 2, "eval": {}, "samples": 7}', "`samples` is 7; must be a list"),
-        (b'{"version": 2, "eval": {}, "samples": []} x', "JSON is truncated or damaged: Extra"),
+        (b'{"version": 2, "eval": {}, "samples": []} x', "{, but is no whole JSON: Extra"),
         # Ids that differ in type alone.
         (b'{"eval": {}, "samples": [{"id": 1, "epoch": 1}, {"id": "1", "epoch": 1}]}', "1 and '1'"),
         (b"PK\x05\x06" + b"\0" * 18, "no item named 'header.json'"),
@@ -188,10 +188,10 @@ def put(path: Path, name: str, data: bytes | None, compression: int = zipfile.ZI
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("header.json", None, "has not ended, or was killed\n    copy the whole log again"),
+        ("header.json", None, "has not ended, or was killed\n    copy the log when it"),
         ("summaries.json", None, "no item named 'summaries.json'"),
         ("header.json", b"{", "header.json: Expecting property name"),
-        ("summaries.json", b'[{"id": true, "epoch": 1}]', "unusable id true or epoch 1 in"),
+        ("summaries.json", b'[{"id": true, "epoch": 1}]', "sample 1 has the id true (must be text"),
     ],
 )
 def test_damaged_archive_is_named(name: str, data: bytes | None, said: str, log_copy: Path) -> None:

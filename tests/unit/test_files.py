@@ -74,8 +74,8 @@ def test_a_wrong_folder_is_no_wrong_name(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "logs" / "below").mkdir(parents=True)
     (tmp_path / "logs" / "a.csv").write_text("id\n", "utf-8")
     for folder, file, hint in (
-        (".", "log/a.csv", "logs is the nearest folder"),
-        (".", "logs/b.csv", "a.csv is the nearest file; copy it"),
+        (".", "log/a.csv", '"logs" is the nearest folder'),
+        (".", "logs/b.csv", '"a.csv" is the nearest file; copy it'),
         ("logs/below", "logs/a.csv", f"the file is in {tmp_path}: run"),
     ):
         monkeypatch.chdir(tmp_path / folder)

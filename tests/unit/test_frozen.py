@@ -55,11 +55,11 @@ def set_at(*path: str | int, to: object = ..., of: Record = RECORD) -> Record:
         (RECORD, f"duplicate case_id {RECORD['case_id']!r}, first on line 1"),
         (
             set_at("gold_messages", 0, "content", to=5),
-            "gold_messages: this line is not a made case: message [0] has",
+            "gold_messages: message [0] has",
         ),
-        (set_at("case_id"), "case_id: this line is not a made case: field required"),
-        (set_at("epoch", to=True), "epoch: this line is not a made case: input should be a"),
-        (set_at("format", to=2), "format: this line is not a made case: input should be 1"),
+        (set_at("case_id"), "case_id: field required; this line is not a made case"),
+        (set_at("epoch", to=True), "epoch: input should be a"),
+        (set_at("format", to=2), "format: input should be 1"),
     ],
 )
 def test_unusable_record_is_named_with_its_line(tmp_path: Path, record: Record, words: str) -> None:

@@ -84,7 +84,7 @@ def test_a_folder_has_one_conversation_a_file(tmp_path: Path) -> None:
     assert text_of(source, "a") == turns[0]["content"]
     assert "left out 2 files" in source.notices()[0]
     assert names(opened(tmp_path / "a.json")) == ["a"]
-    with pytest.raises(InputError, match=r"conversations with `messages`"):
+    with pytest.raises(InputError, match=r"a list under `messages`"):
         opened(tmp_path / "list.json").summaries()
 
 
@@ -108,7 +108,7 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     assert not_one.endswith("1 file without transcripts: bad/empty.json")
     assert unusable.startswith("left out 6 files that cannot be used: bad/cut.eval: ")
     assert "bad/killed.eval: the evaluation has not ended, or was killed" in unusable
-    assert unusable.endswith("bad/started.eval: has no samples (status: success)")
+    assert unusable.endswith("bad/started.eval: is a log without samples (status: success)")
     with pytest.raises(InputError) as none_usable:
         opened(folder).summaries()
     named = {Path(str(problem.file)).name for problem in none_usable.value.problems}
@@ -249,7 +249,7 @@ def test_too_many_files_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monke
     assert names(opened(*logs)) == ["0", "1", "2"]
     assert closed == [logs[0]]
     monkeypatch.setattr(sources, "MOST_FILES", 2)
-    with pytest.raises(InputError, match="holds more than 2 files"):
+    with pytest.raises(InputError, match="folder with more than 2 files"):
         opened(tmp_path)
 
 

@@ -163,16 +163,16 @@ def test_a_scale_has_its_scores() -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "said"),
     [
-        ("id,said\na,b\n", POLITE, '--text: no column of texts was recognized among "id", "said"'),
-        ("nr,text\na,b\n", POLITE, '--case: no column of cases was recognized among "nr", "text"'),
+        ("id,said\na,b\n", POLITE, 'no column of texts was recognized; the columns are "id", "sa'),
+        ("nr,text\na,b\n", POLITE, 'no column of cases was recognized; the columns are "nr", "te'),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
         (BARE, (), "has no rubric, so there is nothing to ask about the texts"),
         (NAMED, ("--rubric", "kind: It is."), "rubrics here: polite, short"),
         ("id,text\na,\n", POLITE, "has no text for the rubric of --rubric"),
-        ("", POLITE, "is empty; must be CSV or JSON lines"),
-        (as_text(langfuse(SAID)), (), '--text: no column of texts was recognized among "case_id"'),
+        ("", POLITE, "is empty; must be CSV, JSON lines or"),
+        (as_text(langfuse(SAID)), (), 'of texts was recognized; the columns are "case_id"'),
         (RUN[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
-        (as_text([{"id": "a", "messages": 3}]), POLITE, 'among "id", "messages"'),
+        (as_text([{"id": "a", "messages": 3}]), POLITE, 'are "id", "messages"'),
         (BARE, (*POLITE, "--sample=0"), "--sample: got 0; must be 1 or more"),
         (BARE, ("--rubric", "no.yml"), "no.yml: no such file"),
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
@@ -234,7 +234,7 @@ def test_files_and_results_that_are_left_out_are_named(capsys: Capsys) -> None:
     assert "left out 2 files that cannot be used: bad.eval" in said
     assert "cut.jsonl" in said
     label_here(write("p.json", json.dumps(promptfoo([(True, None), (None, None)]))))
-    assert "Not used from promptfoo's results: " in capsys.readouterr().out
+    assert "promptfoo's results have parts that are not used: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_check_takes_labels_of_one_wording_alone() -> None:
     # A table that says what was asked chooses.
     rows = ["id,rubric_id,rubric_text,verdict", *(f"c{n},polite,Is it kind?,1" for n in range(2))]
     checked = check_table(write("t.csv", "\n".join(rows)), labels="labels.csv", one="violated")
-    said = "Not used: 2 labels, because the rubric had another wording (cases: c0, c1)."
+    said = "Not used: 2 labels, because the rubric had another wording. The cases are c0, c1."
     assert [*checked.table.notices] == [said]
 
 
@@ -568,7 +568,7 @@ def test_labels_of_no_run_begin_no_suite(capsys: Capsys) -> None:
     assert main(command) == 4
     said = capsys.readouterr().err
     assert 'given.csv:2: run_id: got "run0", and no case has this id; the cases are r0' in said
-    assert "r0 is the nearest id" in said
+    assert '"r0" is the nearest id' in said
     assert 'given.csv:3: run_id: got "run1"' in said
     assert not Path("project").exists()
     write("given.csv", "run_id,label\nr0,pass\nr2,fail\n")

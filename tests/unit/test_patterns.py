@@ -43,7 +43,7 @@ def test_a_pattern_gives_a_case_for_each_rubric_of_both_sides() -> None:
     assert cases(checked) == found
     assert {*checked.judges["judge_{rubric}"].rubrics} == {"safe", "kind"}
     [notice] = checked.table.notices
-    assert notice.startswith("Columns not used, because their rubric has no column of labels,")
+    assert notice.startswith("Columns not used, because their rubrics have no column of labels,")
     assert {*notice.rstrip(".").split(": ")[1].split(", ")} == {'"judge_cost"', '"human_tone"'}
     assert check_table([{"human_{rubric}": "pass", "judge_{rubric}": "pass"}], **PAIR).judges
 
@@ -113,12 +113,12 @@ def test_other_keys_have_other_ids(rows: Sequence[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": "human_safe"}, "got .human_safe.; must be a pattern .*like .judge_{rubric}."),
+        ({"label": "human_safe"}, "got .human_safe.; must be a pattern, like .judge_{rubric}."),
         ({"label": "h_{rubric}"}, "got .h_{rubric}.; must be a pattern"),
-        ({"label": "{rubric}_{rubric}"}, "must be a pattern .*like .judge_{rubric}"),
+        ({"label": "{rubric}_{rubric}"}, "must be a pattern, like .judge_{rubric}"),
         ({"verdict": ["judge_{rubric}", "judge_cost"]}, "got .judge_cost.; must be"),
-        ({"label": "h_{rubric}", "verdict": "j_{rubric}"}, "has no column .h_{rubric}."),
-        ({"verdict": "judge_c{rubric}"}, ".human_{rubric}., .judge_c{rubric}. fit "),
+        ({"label": "h_{rubric}", "verdict": "j_{rubric}"}, "is no column .h_{rubric}."),
+        ({"verdict": "judge_c{rubric}"}, "n_{rubric}. finds .*, .judge_c{rubric}. finds .ost."),
         ({"rubric": "id"}, "--rubric: cannot be used if the name of a column has {rubric}"),
         ({"baseline": "judge_cost"}, "got .judge_cost.*like .human_{rubric}., .judge_{rubric}."),
     ],
@@ -131,8 +131,8 @@ def test_a_pattern_that_gives_nothing_is_explained(changes: dict[str, Any], mess
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": "/label/falty"}, 'has no column "/label/falty", only '),
-        ({"case": "run,stp"}, 'has no column "run,stp", only "run", "step", "label", "m"'),
+        ({"label": "/label/falty"}, 'is no column "/label/falty"; the columns '),
+        ({"case": "run,stp"}, 'no column "run,stp"; the columns are "run", "step", "label", "m"'),
         ({"label": "/label"}, "label"),
         ({"verdict": "/m/v"}, "in JSON, a field: --verdict /COL/FIELD"),
     ],

@@ -103,7 +103,7 @@ def test_every_base_gets_distinct_variants(bases: int, variants: int, number: in
 @pytest.mark.parametrize(
     ("key", "value", "message", "hint"),
     [
-        ("variants", "json_layuot", "the variants of", "json_layout is the nearest name"),
+        ("variants", "json_layuot", "the variants of", '"json_layout" is the nearest name'),
         ("of", "labels", "the tests that", f"add labels to {TESTS}"),
     ],
 )

@@ -334,7 +334,7 @@ def test_a_mistake_in_a_session_is_named(tmp_path: Path, lines: list[Any], probl
     ("item", "problem"),
     [
         ({"type": "functon_call"}, '.type: got "functon_call"; must be one of message, functio'),
-        ({"role": "user", "content": [{"text": 7, "type": 7}]}, ": has a part whose type is not"),
+        ({"role": "user", "content": [{"text": 7, "type": 7}]}, ": has a part whose type is no"),
         ({"type": "item_reference", "id": "x"}, ": refers to an item that is not in the file"),
     ],
 )
@@ -355,7 +355,7 @@ def test_a_mistake_in_an_item_has_its_place(tmp_path: Path, item: Any, problem: 
         ({"input": "Go on.", **BEFORE}, "previous_response_id: refers to a response whose items"),
         ({"request": {"input": "Hi."}, "response": LATER}, "response.body.previous_response_id: r"),
         ({"input": "Go on.", "conversation": "c"}, "conversation: refers to items that"),
-        ({}, "input: is not in the file, so a judge would read an answer without"),
+        ({}, "input: is missing, so a judge would read an answer without"),
     ],
 )
 def test_the_end_is_not_taken_for_all(tmp_path: Path, row: dict[str, Any], problem: str) -> None:
@@ -423,10 +423,10 @@ ROBOT, MISSPELT = {"source": "robot", "message": ""}, {**HELLO[1], "mesage": "a"
 UNKNOWN = "a field is missing or has a wrong type"
 # What is changed in a trajectory, and what is said of it.
 BROKEN: list[tuple[dict[str, Any], str]] = [
-    ({"schema_version": "ATIF-v2.0"}, "must be one of ATIF-v1.0 to ATIF-v1.8"),
-    ({"continued_trajectory_ref": "more.json"}, "the rest is in a file that is not read"),
+    ({"schema_version": "ATIF-v2.0"}, "must be from ATIF-v1.0 to ATIF-v1.8"),
+    ({"continued_trajectory_ref": "more.json"}, "the rest is in another file, which is not read"),
     ({"steps": [*ONE_CALL["steps"][:2], 3]}, f"steps[2]: {UNKNOWN}"),
-    ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, f"steps[2]: {UNKNOWN} (KeyError"),
+    ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, 'the format "ATIF trajectory" (KeyError'),
     ({"steps": trajectory(MISSPELT)["steps"]}, "steps[0]: has unknown fields: mesage"),
     ({"extra": json.loads("[" * 200 + "]" * 200)}, "is nested more than 100 levels deep"),
 ]

@@ -139,14 +139,14 @@ def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> N
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        ("label", '--label and --by both name "label"'),
+        ("label", '--label and --by must not both name "label"'),
         ("old", 'got "old", which has labels or verdicts'),
         ("human_ok", 'got "human_ok", which has'),
         ("gpt_judge", 'got "gpt_judge", which has'),
         ("reasoning", 'got "reasoning", which has'),
-        ("final", '--settled and --by both name "final"'),
-        ("categry", r'has no column "categry", only(.|\n)*category is the nearest'),
-        ("id", '--case and --by both name "id"'),
+        ("final", '--settled and --by must not both name "final"'),
+        ("categry", r'is no column "categry"; (.|\n)*"category" is the nearest'),
+        ("id", '--case and --by must not both name "id"'),
         ("several", 'rows of one case have different values in "several"'),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_suite_reads_the_fields_of_its_runs(tmp_path: Path) -> None:
         (("kind", "c"), ("/category/x", "")),
     ]
     no_property = "which has labels or verdicts"
-    refused = {"knd": "kind is the nearest", "category": "several values"}
+    refused = {"knd": '"kind" is the nearest', "category": "or a list"}
     for key, message in (refused | {"ok": no_property, "human_kind": no_property}).items():
         labels = [{"metadata": "ok", "map": {"1": 1}}]
         with pytest.raises(InputError, match=rf"cases\.by(.|\n)*{message}"):

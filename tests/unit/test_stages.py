@@ -132,7 +132,7 @@ def test_the_schema_has_each_rubric_without_a_reference_or_a_default() -> None:
         (1, "gave 1; with `together`, a judge must return a mapping of rubric ids to verdicts"),
         (
             {"polit": 0},
-            'gave a verdict on "polit", which is not a rubric; polite is the nearest id',
+            'gave a verdict on "polit", which is not a rubric; "polite" is the nearest id',
         ),
         ({0: 0}, "gave a verdict on 0, which is not a rubric; the rubrics are: polite"),
         ({"polite": {0}}, '{"polite": ["a value of the type set", ""]}'),

@@ -57,10 +57,10 @@ def as_csv(value: Sequence[dict[str, Any]]) -> str:
 WAYS: list[Callable[[Any], str]] = [json.dumps, partial(json.dumps, indent=2), as_text, as_csv]
 HOW_MANY = {"Langfuse": 4, "LangSmith": 3, "MLflow": 3, "MLflow rows": 3}
 NOT_READ = {
-    "promptfoo": "outputs that have an error or no grade (1).",
+    "promptfoo": "1 with an error or without a grade.",
     "DeepEval": "If one of them is a judge's, pass --verdict 'Exact Match'",
-    "Langfuse": "Not used from Langfuse's results: texts",
-    "MLflow": "expectations and issues (13).",
+    "Langfuse": "with a text or a correction as the score",
+    "MLflow": "13 with an expectation or an issue.",
     "LangSmith": "",
 }
 
@@ -204,11 +204,11 @@ NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1"
         (
             langfuse([(None, True)]),
             ["--one=passed"],
-            "check verdicts by labels in this file: python -m pytest_jrh check VERDICTS --labels ",
+            "name a file of verdicts, too: python -m pytest_jrh check VERDICTS --labels ",
         ),
         (PROMPTFOO_CSV, [], "promptfoo's results have no output with both a verdict"),
-        (PROMPTFOO_CSV, [], "rows of CSV, so let promptfoo write .json (1)"),
-        (NO_V3_SUBJECT, ["--one=passed"], "traceId (in v3, ask for fields=subject) (23)"),
+        (PROMPTFOO_CSV, [], "1 in CSV (export the results as JSON instead)"),
+        (NO_V3_SUBJECT, ["--one=passed"], "23 without traceId (in v3, ask for fields=subject)"),
         (langfuse(SAID), [], "nothing says what 1 means"),
         (NUMERIC, ["--one=passed"], f'{FILE}: [0].verdict: got "0.5"'),
     ],
@@ -357,7 +357,7 @@ def test_an_entry_that_is_there_twice_is_refused_and_no_repeat(tool: str, again:
     document, later = FILES[tool]([(True, True), (False, False)]), FILES[tool]([(again, again)])
     if tool == "Langfuse v3":
         document, later = document["data"], later["data"]
-    with pytest.raises(InputError, match=r"has the id \S+ twice\n    keep one entry"):
+    with pytest.raises(InputError, match=r"has the id \S+ twice\n    keep one of the"):
         checked(tool, [*document, later[0]])
     assert counts(checked(tool, document)) == {"0 agree": 1, "1 agree": 1}
 
@@ -368,7 +368,7 @@ def test_a_score_or_grades_that_contradict_each_other_are_none() -> None:
         scores[4] |= {"value": value, "stringValue": word}
         table = checked("Langfuse", scores)
         assert counts(table) == {"0 agree": 1, "1 agree": 1}
-        notice = "scores without a value, or with two different values (1)"
+        notice = "1 without a value, or with two different values"
         assert notice in " ".join(table.table.notices)
     for grades in ((True, False), (False, True), (True, True, False)):
         document = promptfoo([(True, True), (False, False), (True, None)])
@@ -376,7 +376,7 @@ def test_a_score_or_grades_that_contradict_each_other_are_none() -> None:
         parts += [assertion("human", passed=grade) for grade in grades]
         table = checked("promptfoo", document)
         assert counts(table) == {"0 agree": 1, "1 agree": 1, "None unlabelled": 1}
-        assert "people's grades that contradict each other (1)" in " ".join(table.table.notices)
+        assert "1 with people's grades that contradict each other" in " ".join(table.table.notices)
 
 
 def test_a_grader_of_promptfoo_that_fails_is_no_verdict() -> None:
@@ -454,7 +454,7 @@ def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> 
     results += [{**one, "id": f"b-{one['id']}"} for one in of_b]
     table = checked("", results, verdict="tone-2", label="reviewed")
     assert table.judge_names == ["tone-2, Langfuse", "tone-2, b"]
-    with pytest.raises(InputError, match='has no column "tune"'):
+    with pytest.raises(InputError, match='is no column "tune"'):
         checked("", results, verdict="tune", label="reviewed")
 
 
@@ -665,7 +665,7 @@ def test_errors_on_a_scale_are_weighted() -> None:
         (("c0,1,2", "c1,0,x"), 'got "x"'),
         (("c0,1,2", "c1,0,"), 'labels.csv:3: weight: got ""'),
         (("c0,1,2", "c0,1,3"), 'a line above the same case has "2"'),
-        (("c0,1,30", "c1,0,20"), "2 labels stand for 50 cases, but t.csv has 40"),
+        (("c0,1,30", "c1,0,20"), "2 labels stand for 50 cases, but t.csv has only 40"),
     ],
 )
 def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) -> None:
@@ -682,7 +682,7 @@ def test_weights_that_cannot_be_are_refused(rows: tuple[str, ...], said: str) ->
         ("--sample=3 --by=verdict", "3 cases are too few to draw evenly from 2 different values"),
         ("--by=verdict", "needs a table and --sample"),
         ("--sample=9 --by=verdict --disagreements=l.csv", "needs a table and --sample"),
-        ("--sample=9 --by=mood", 'no column "mood" among "id", "answer", "verdict"'),
+        ("--sample=9 --by=mood", 'no column is called "mood"; the columns are "id", "answer", '),
     ],
 )
 def test_what_cannot_be_drawn_evenly_is_said(

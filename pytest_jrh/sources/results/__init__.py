@@ -84,13 +84,13 @@ def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
         is_known = isinstance(entry.get("testIdx"), int) and isinstance(entry.get("promptIdx"), int)
         if not is_known or not isinstance(entry.get("vars"), dict):
             is_csv = "Grader Reason" in entry
-            yield "rows of CSV, so let promptfoo write .json" if is_csv else UNKNOWN
+            yield "in CSV (export the results as JSON instead)" if is_csv else UNKNOWN
         elif mapping(entry.get("gradingResult")):
             outputs[index] = entry
             for kind, question, _ in _parts(entry):
                 asked.append(((kind, question), entry["testIdx"]))
         else:
-            yield "outputs that have an error or no grade"
+            yield "with an error or without a grade"
     # What is asked in one test alone is no rubric.
     shared = {assertion for assertion, tests in grouped(asked).items() if len({*tests}) > 1}
     for entry, output in zip(outputs.values(), _outputs(outputs), strict=True):
@@ -99,7 +99,7 @@ def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
         for kind, question, part in _parts(entry):
             passed = part.get("pass")
             if not isinstance(passed, bool):
-                yield "assertions without a verdict"
+                yield "with an assertion without a verdict"
             elif kind == "human":
                 grades.add(BINARY.words[not passed])
             else:
@@ -113,7 +113,7 @@ def read_promptfoo(entries: Sequence[Entry]) -> Iterator[Found]:
         yield from scores
         judged = [score for score in scores if score.by == "judge"]
         if len(grades) > 1:
-            yield "people's grades that contradict each other"
+            yield "with people's grades that contradict each other"
         elif grades:
             yield from _label(judged or scores, *grades)
 
@@ -148,7 +148,7 @@ def _outputs(entries: Mapping[int, Entry]) -> Iterator[Score]:
 def _label(judged: list[Score], grade: str) -> Iterator[Found]:
     """A person's grade of an output; of several verdicts it stands beside what they come to."""
     if not judged or (len(judged) > 1 and not all(score.value for score in judged)):
-        yield "people's grades without a verdict on the whole output"
+        yield "with a person's grade, but without a verdict on the whole output"
         return
     score = judged[0]
     if len(judged) > 1:
@@ -214,7 +214,7 @@ def read_deepeval(entries: Sequence[Entry]) -> Iterator[Found]:
         }
         output = json.dumps(fields)
         if not metrics:
-            yield "test cases without a metric" if name else UNKNOWN
+            yield "without a metric" if name else UNKNOWN
         for metric in metrics:
             model = text_in(metric, "evaluationModel", "evaluation_model")
             passed, number = metric.get("success"), metric.get("score")
@@ -267,11 +267,11 @@ def read_langfuse(entries: Sequence[Entry]) -> Iterator[Found]:
         if not name or by is None:
             yield UNKNOWN
         elif not subject:
-            yield "scores without traceId (in v3, ask for fields=subject)"
+            yield "without traceId (in v3, ask for fields=subject)"
         elif entry.get("dataType") in ("TEXT", "CORRECTION"):
-            yield "texts and corrections"
+            yield "with a text or a correction as the score"
         elif value is None:
-            yield "scores without a value, or with two different values"
+            yield "without a value, or with two different values"
         else:
             yield Score(
                 index,
@@ -342,7 +342,7 @@ def read_langsmith(entries: Sequence[Entry]) -> Iterator[Found]:
             # Beside an evaluator's feedback it is whose key was used.
             user = text_in(entry, "/feedback_source/user_id", "/feedback_source/ls_user_id")
             score = replace(score, scorer=user)
-        yield "feedback without a score" if value is None and not has_failed else score
+        yield "without a score" if value is None and not has_failed else score
         if corrected is not None:
             yield replace(score, value=corrected, by="person", reasoning="")
 
@@ -377,11 +377,11 @@ def read_mlflow(entries: Sequence[Entry]) -> Iterator[Found]:
             is_corrected = replaced_by.get(text_in(assessment, "assessment_id")) == "person"
             value, is_failed = at(assessment, "/feedback/value"), at(assessment, "/feedback/error")
             if "feedback" not in assessment:
-                yield "expectations and issues"
+                yield "with an expectation or an issue"
             elif by is None or not name or not (is_plain(value) or is_failed):
-                yield "assessments of an unknown form"
+                yield "with an assessment of an unknown form"
             elif assessment.get("valid") is False and not (by == "judge" and is_corrected):
-                yield "assessments that were replaced"
+                yield "with an assessment that was replaced later"
             else:
                 yield Score(
                     index,
@@ -473,7 +473,9 @@ def read_results(
                 # One score would count as two verdicts.
                 id_ = text_in(_info(entry), *form.ids)
                 if id_ and id_ in ids:
-                    raise InputError(f"has the id {shown(id_)} twice", file, hint="keep one entry")
+                    raise InputError(
+                        f"has the id {shown(id_)} twice", file, hint="keep one of the entries"
+                    )
                 ids.add(id_)
             for found in form.read([*map(mapping, entries)]):
                 if isinstance(found, str):

@@ -24,7 +24,7 @@ By = Literal["judge", "person", "other"]
 """Who gave a score; "other" where the tool does not say it, as of what came through its API."""
 NumberedRow: TypeAlias = "tuple[int, Json]"
 """A row of a table behind the number of its entry, or of its line."""
-UNKNOWN = "entries of an unknown form"
+UNKNOWN = "of an unknown form"
 _WHOSE: Mapping[str, By] = {
     "by judges": "judge",
     "by people": "person",
@@ -116,8 +116,8 @@ class Results:
     def notices(self) -> Iterator[str]:
         """What was not read, and which judges failed."""
         if self.left_out:
-            parts = [f"{reason} ({count:,})" for reason, count in self.left_out.items()]
-            yield f"Not used from {self.tool}'s results: {', '.join(parts)}."
+            parts = [f"{count:,} {reason}" for reason, count in self.left_out.items()]
+            yield f"{self.tool}'s results have parts that are not used: {'; '.join(parts)}."
         yield from self.remarks
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
         if failed:
@@ -239,12 +239,14 @@ class Results:
         name, check = shlex.quote(self.file), "python -m pytest_jrh check"
         ways = [
             f"say which score is the judge's: {check} {name} --verdict NAME",
-            "(and --label NAME if the people's score has another name)",
+            "(add --label NAME if the score by people has another name)",
             f"or label cases: python -m pytest_jrh label {name}",
-            f"and then compare the verdicts with these labels: {check} {name} --labels labels.csv",
+            f"and then check the verdicts by these labels: {check} {name} --labels labels.csv",
         ]
         if all(score.by == "person" for score in self.scores):
-            ways = [f"check verdicts by labels in this file: {check} VERDICTS --labels {name}"]
+            ways = [
+                f"to use its labels, name a file of verdicts, too: {check} VERDICTS --labels {name}"
+            ]
         return InputError(message, self.file, hint="\n    ".join(ways))
 
 
