@@ -190,7 +190,7 @@ class CaseItem(pytest.Item):
             message = "\n".join(failure.first)
             done = what_was_done(failure.result)
             if done and failure.result.outcome not in UNSCORED:
-                message = f"{shortened(done, 60)}: {message}"
+                message = f"{message} Edit: {shortened(done, 60)}"
             return prose(self, text, log_line(message))
         if isinstance(error, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception):
             return super().repr_failure(excinfo, style)

@@ -250,7 +250,7 @@ def not_shown_text(result: CaseResult) -> str:
     if shown.is_whole:
         return f"not shown {len(shown.missing):,} of {counted(shown.turns, 'turn')}"
     turns = listed((f"[{index}]" for index in shown.missing), _MOST_TURNS)
-    luck = ", but right by luck" if result.outcome == "agree" else ""
+    luck = ", but was right by luck" if result.outcome == "agree" else ""
     return f"not shown {turns}{luck}"
 
 

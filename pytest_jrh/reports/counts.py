@@ -228,7 +228,7 @@ def _counts(
     if unscored := statistics.counts.unscored:
         cases = statistics.counts.n + unscored
         share = Estimate(unscored / cases, count=unscored, n=cases)
-        shares["no verdict"] = Share(share, tally=f"{share.fraction} without a verdict")
+        shares["no verdict"] = Share(share, tally=f"{share.fraction} cases without a verdict")
     return _Counts(name, about, shares, statistics.figures.get("bias"))
 
 
@@ -301,7 +301,7 @@ def _judges_table(session: Session, judged: Sequence[figures.Section]) -> Table:
 
 _PROBE_TITLES = ("n", "misled", "rate", "interval", "towards")
 _PROBE_NOTE = (
-    "misled counts verdicts that are right on the unchanged case and wrong on the changed case. "
+    "`misled` counts verdicts that are right on the unchanged case, but wrong on the changed one. "
     "Each row has its own 95% interval."
 )
 
@@ -324,8 +324,8 @@ def probe_blocks(tables: Sequence[ProbeTable]) -> Iterator[Block]:
         yield Section(f"Probes: {heading}" if heading else "Probes", tuple(parts))
     if any(table.total.turned and not table.flicker.n for table in tables):
         text = (
-            "Only repeats show how often a verdict changes by chance; without repeats, "
-            f"{SUPPOSED_FLICKER:.0%} is assumed, so set `repeats: 3`."
+            "Only repeats show how often a verdict changes by chance, so set `repeats: 3`. Here, "
+            f"{SUPPOSED_FLICKER:.0%} is assumed."
         )
         yield Sentence(text, "muted")
     if tables:
@@ -342,9 +342,9 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
         text = _turned_sentence(table, tables)
         text += f" ({percent(rate.value)}, 95% interval {range_text(rate)})"
         if towards := _towards(table.total):
-            text += f"; they became {towards}" if table.total.shift is None else f", {towards}"
+            text += f"; with the probe: {towards}"
         if table.flicker.value is not None:
-            text += f"; the judge's flicker is {percent(table.flicker.value)}"
+            text += f"; two verdicts on one case differ in {percent(table.flicker.value)} anyway"
         sentences.append(f"{text}.")
     if not sentences and any(table.total.n for table in tables):
         return ["No probe misled the judge more often than chance explains (Holm's method at 5%)."]
@@ -357,7 +357,7 @@ def _turned_sentence(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     of, total = f"{heading}: " if heading else "", table.total
     return (
         f"{of}{table.probe} misled the judge in {total.turned:,} of "
-        f"{counted(total.n, 'right verdict')}"
+        f"{counted(total.n, 'verdict')} that were right without the probe"
     )
 
 

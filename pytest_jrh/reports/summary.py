@@ -402,7 +402,7 @@ def next_lines(session: Session) -> Iterator[Line]:
         # The others run pytest again, which knows nothing of a table.
         return
     if session.word == "FAIL":
-        yield Line("next", "fix what failed, and run again; only the missing cases are made")
+        yield Line("next", "remove the cause, and run again; only missing cases are made")
         return
     for (rubric, test), results in grouped_by(session.cases, "rubric_id", "test").items():
         kinds = {result.why.kind for result in results}
@@ -450,15 +450,15 @@ def _correct(session: Session, worst: Verdicts) -> Line:
         whose = f" of {listed(names, _MOST_SUITES)}" if names else ""
         text += f"; if a label{whose} is wrong, correct that label in the table"
         if grounds.votes.disputed and grounds.file:
-            text += f"; to settle disputes: label TABLE --disagreements {one_line(grounds.file)}"
+            text += f"; to settle disputes, label TABLE --disagreements {one_line(grounds.file)}"
         elif grounds.votes.disputed:
             text += "; settle disputes in a separate column (--settled COL)"
         return Line("next", text)
     wrong = session.results_in(worst)
     # What people or a program said is corrected where they said it.
     is_made = any(result.labelled_by in ("made", "unconfirmed") for result in wrong)
-    correct = "drop the case" if is_made else "correct the data"
-    text = f"label wrong: {correct}; else fix {_judge_to_fix(session, wrong[0].judge)}"
+    correct = "drop cases with a wrong label" if is_made else "correct wrong labels"
+    text = f"{correct}, or fix {_judge_to_fix(session, wrong[0].judge)}"
     decisions = session.decisions.values()
     # A part of a suite is not what a baseline is updated from.
     options = []
@@ -467,10 +467,10 @@ def _correct(session: Session, worst: Verdicts) -> Line:
     elif not any(decision.active for decision in decisions):
         options = _baseline_options(session)
     if "--jrh-update-baseline" in options and not session.is_part:
-        text += f", or {' '.join(options)}"
+        text += f"; to accept the verdicts, add {' '.join(options)}"
     command = session.command(["--lf", "--jrh-review"])
     if command:
-        text = f"opens a page; {text}"
+        text = f"opens a page: {text}"
     return Line("next", text, command=command)
 
 
@@ -493,7 +493,7 @@ _MORE_LABELS = "use more cases with a label, or more verdicts on each case"
 _DECIDED_IN_TABLE: Mapping[Kind, str] = {
     "limit": _MORE_LABELS,
     "proof": _MORE_LABELS,
-    "left": "if these cases may be missing, pass --unclear=pass",
+    "left": "if these cases are missing on purpose, pass --unclear=pass",
 }
 
 
@@ -567,7 +567,7 @@ def worst_cases(session: Session) -> ReadFirst | None:
         result = results[0]
         judge = f"judge {one_line(result.judge)}".rstrip()
         if len(results) > 1:
-            judge = f"{judge} (one of {len(results):,})"
+            judge = f"{judge} (one of {len(results):,} wrong judges)"
         cases.append(
             WorstCase(
                 case_id=result.case_id,

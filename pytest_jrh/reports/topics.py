@@ -83,17 +83,17 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     if decision.comparison is not None:
         fixes = len(decision.fixes)
         yield (
-            f"{decision.compared:,} of {counted(decision.of_baseline, 'case')} in the baseline "
-            f"are compared, with {counted(len(decision.regressions), 'regression')} and "
-            f"{'1 fix' if fixes == 1 else f'{fixes:,} fixes'}."
+            f"{decision.compared:,} of {counted(decision.of_baseline, 'case')} in the baseline are "
+            f"compared, with {counted(len(decision.regressions), 'regression')} (newly wrong) and "
+            f"{'1 fix' if fixes == 1 else f'{fixes:,} fixes'} (newly right)."
         )
     if not decision.sets:
         return
     yield (
-        "p is the chance that an unchanged judge would show as large a loss (from an exchange "
-        "test, in which equally large losses count half). p is adjusted for the "
-        f"{counted(len(decision.sets), 'set')} compared. A set of cases fails if p is below "
-        f"{SURE:.3g}, at least two of its cases are newly wrong, and its loss is above the limit."
+        "p is the chance that a judge that is as good as before would lose as much or more "
+        "(exchange test; an equal loss counts half), adjusted for the number of comparisons "
+        f"({counted(len(decision.sets), 'set')} of cases). A set fails if p is below {SURE:.3g}, "
+        "at least two of its cases are newly wrong, and it lost more than `max_drop` allows."
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: change.finding.p_value)
@@ -101,10 +101,10 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         before, now = change.before, change.now
         by = f', judge "{one_line(change.judge)}"' if change.judge else ""
         yield (
-            f"{change.title}{by}: before, the judge was wrong in {before.wrong:,} of "
-            f"{counted(before.verdicts, 'verdict')}, and now in {now.wrong:,} of "
-            f"{now.verdicts:,}. Of {counted(change.n, 'case')}, the verdict is newly wrong in "
-            f"{len(change.lost):,} and newly right in {len(change.won):,}; "
+            f"{change.title}{by}: the judge was wrong in {before.wrong:,} of "
+            f"{counted(before.verdicts, 'verdict')} before, and is wrong in {now.wrong:,} of "
+            f"{now.verdicts:,} now. The verdict is newly wrong in {len(change.lost):,} of "
+            f"{counted(change.n, 'case')}, and newly right in {len(change.won):,}; "
             f"p = {change.finding.p_value:.3g}."
         )
 
@@ -189,10 +189,10 @@ def _missing(table: Table) -> Iterator[str]:
     for row in table.rows:
         for title, cell in zip(table.titles, row.cells, strict=True):
             if cell.reason:
-                missing = title if cell.text == NONE else f"interval of {title}"
+                missing = title if cell.text == NONE else f"the interval of {title}"
                 names.setdefault((missing, cell.reason), []).append(row.name)
     for (title, reason), of_rows in names.items():
-        yield f"no {title} ({', '.join(of_rows)}), because {reason}"
+        yield f"{title} is not known (rows: {', '.join(of_rows)}), because {reason}"
 
 
 def left_out_blocks(session: Session) -> Iterator[Sentence]:
@@ -281,7 +281,7 @@ def majority_sentence(panel: Panel) -> str:
         f"{out_of(panel.accuracy.count or 0, panel.accuracy.n, 'case')}"
     )
     undecided = len(panel.without_majority)
-    return f"{text}; {undecided:,} without a majority" if undecided else text
+    return f"{text}; there is no majority in {undecided:,} of these cases" if undecided else text
 
 
 def contradicting_cases(session: Session) -> list[list[CaseResult]]:
@@ -302,7 +302,7 @@ def review_blocks(session: Session) -> Iterator[Block]:
     if decided:
         yield Sentence(f"Cases that people reviewed: {', '.join(decided)}.")
     if "void" in by_word:
-        title = "decisions that no longer count, because the case has changed since"
+        title = "reviews that no longer count, because the case was changed after the review"
         yield from _warning_cases(session, title, by_word["void"])
     for text in session.model_changes:
         yield Sentence(text, "warning")
@@ -310,17 +310,17 @@ def review_blocks(session: Session) -> Iterator[Block]:
     reworded = [result for result in doubted if result.extra.reworded]
     for (suite, rubric), results in grouped_by(reworded, "suite", "rubric_id").items():
         text = (
-            f"{counted(len(results), 'case')} of the rubric {rubric!r} (suite {suite!r}) had "
-            "another text of the rubric when made: the label is about the old text, and the "
-            "verdict about the new text. Review these cases with --jrh-review."
+            f"{counted(len(results), 'case')} of the rubric {rubric!r} (suite {suite!r}): the "
+            "text of the rubric has changed since the label was given, so the label is about the "
+            "old text, but the verdict is about the new text. Review the cases with --jrh-review."
         )
         yield from _warning_cases(session, text, results)
     altered = [result for result in doubted if result.extra.altered]
     if altered:
         text = (
-            f"{counted(len(altered), 'case')} changed on disk after being made (the record no "
-            "longer fits its case_digest), and nobody has confirmed the label since. Restore the "
-            "file, or review the cases with --jrh-review."
+            f"{counted(len(altered), 'case')} changed on disk after being made (case_digest does "
+            "not match), and nobody has confirmed the label since. Restore the file of cases, or "
+            "review the cases with --jrh-review."
         )
         yield from _warning_cases(session, text, altered)
     for equal in contradicting_cases(session):
@@ -438,8 +438,8 @@ def shown_sentences(session: Session) -> Iterator[str]:
                 if count.cut_by_server:
                     reason += ", or was cut by its server"
                 yield (
-                    f"{subject} may not have been shown {count.unknown:,} {count.name}, because "
-                    f"its request {reason}."
+                    f"{subject}: it is not known whether {count.unknown:,} {count.name} were "
+                    f"shown, because the judge's request {reason}."
                 )
 
 
@@ -468,8 +468,8 @@ def label_sentences(session: Session) -> Iterator[str]:
     for shared in dict.fromkeys(shared_models):
         judge = f'The judge "{shared.judge}"' if shared.judge else "The judge"
         yield (
-            f"{judge} and the verifier are the same model ({shared.model}): an error that both "
-            f"make counts as right, so accuracy may be too high; {_ADVICE}."
+            f"{judge} and the verifier are the same model ({shared.model}). An error that is made "
+            f"by both counts as right, so accuracy may be too high: {_ADVICE}."
         )
 
 
@@ -490,16 +490,16 @@ def violation_sentences(session: Session, suite: str) -> Iterator[str]:
             word = verdicts.scale.present()[0].word(1)
             text = (
                 f"{by}{of}The judge calls {judged.count:,} of {counted(judged.n, 'case')} {word} "
-                f"({_share(judged)}); "
+                f"({_share(judged)}). "
             )
             if corrected.value is None:
-                yield f"{text}not corrected, because {corrected.why}."
+                yield f"{text}The share is not corrected by people, because {corrected.why}."
             else:
                 labels = counted(rate.labelled, "label")
                 if rate.drawn:
                     labels += " drawn at random"
                 yield (
-                    f"{text}corrected by {labels}, the share is {percent(corrected.value)} (95% "
+                    f"{text}Corrected by {labels}, the share is {percent(corrected.value)} (95% "
                     f"interval {range_text(corrected)})."
                 )
         if any(rate.corrected.value is not None and not rate.drawn for _, rate in rates):
@@ -514,7 +514,7 @@ _NOT_DRAWN = (
 
 def _share(rate: Estimate) -> str:
     """A share and its interval."""
-    return f"{percent(rate.value)}, {range_text(rate)}"
+    return f"{percent(rate.value)}, 95% interval {range_text(rate)}"
 
 
 def _of_suite(session: Session, suite: str) -> list[CaseResult]:
@@ -626,7 +626,7 @@ def _against(against: AgainstPeople) -> str:
     if left_out:
         text += f"; {' and '.join(left_out)} left out"
     if against.labelled < FEWEST_LABELS:
-        return f"{text}): too few labels to correct a figure; at least {FEWEST_LABELS} are needed."
+        return f"{text}): no figure is corrected, as at least {FEWEST_LABELS} labels are needed."
     texts = []
     reasons = set()
     for key, anchored in against.figures.items():
@@ -656,8 +656,8 @@ def _rate(rate: Estimate) -> str:
 def agreement_text(agreement: Agreement) -> str:
     """How far people agree, in pairs and beyond chance."""
     raw, alpha = agreement.raw, figure(agreement.alpha, "number").whole
-    pairs = f"{percent(raw.value)} of pairs on {counted(raw.n, 'case')}"
-    return f"{pairs}, with Krippendorff's alpha {alpha}"
+    pairs = f"{percent(raw.value)} of pairs of labels on {counted(raw.n, 'case')}"
+    return f"{pairs}; agreement beyond chance (Krippendorff's alpha) is {alpha}"
 
 
 def people_answer(session: Session, suite: str) -> Iterator[Block]:
@@ -666,7 +666,7 @@ def people_answer(session: Session, suite: str) -> Iterator[Block]:
     if people is not None:
         text = f"people agree with each other in {percent(people.agreement.raw.value)} of pairs"
         for judge, beside in people.judges.items():
-            text += f", {one_line(judge or THE_JUDGE)} with people in "
+            text += f", and {one_line(judge or THE_JUDGE)} agrees with people in "
             text += percent(beside.agreement.value)
         yield Sentence(text)
     votes = session.grounds_of(suite).votes
@@ -689,7 +689,7 @@ def disputed_cases(session: Session) -> Iterator[Cases]:
             said = (f"{person}: {votes.word(vote)}" for person, vote in of_people.items())
             name = ids.get((rubric, run, epoch)) or ", ".join(map(str, filter(None, parts)))
             remarks[name] = listed(said, _MOST_VOTES)
-        title = f"{session.prefix(suite)}disputed, so without a label"
+        title = f"{session.prefix(suite)}cases without a label, because people disagree"
         yield from case_list(session, title, remarks, "warning")
 
 
@@ -708,10 +708,10 @@ def people_sections(session: Session) -> Iterator[Section]:
             if test := beside.alt_test:
                 experts, others = map(len, test.matched.values())
                 text = (
-                    f"Alternative annotator test: {name} does at least as well as {experts:,} of "
-                    f"{len(test.people):,} people with a margin of 0.2 (if they are experts), and "
-                    f"as {others:,} with a margin of 0.1 (if they are not); to pass, it needs half "
-                    f"of the people. In {figure(test.advantage).whole}, it agrees with the other "
+                    f"Alternative annotator test: if people are experts (margin 0.2), {name} does "
+                    f"as well as {experts:,} of {len(test.people):,} people; if not (margin 0.1), "
+                    f"as well as {others:,}. To pass, a judge must do as well as half of them. In "
+                    f"{figure(test.advantage).whole} of comparisons, {name} agrees with the other "
                     "people at least as well as a person does."
                 )
                 blocks.append(Sentence(text))

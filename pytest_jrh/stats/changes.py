@@ -475,7 +475,7 @@ def chance_text(change: SetChange, noun: str) -> str:
         text = f"{of_hundred} of 100 equally good {noun}s would show such a loss"
     level = SURE if finding.word == "FAIL" else DOUBT
     if p_value <= level < share:
-        text += f" (the gate counts equally large losses half, which makes {100 * p_value:.2g})"
+        text += f" ({100 * p_value:.2g} of 100 in the gate, which counts equal losses half)"
     return text
 
 

@@ -529,7 +529,7 @@ def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
         alike = {reason.judge for reason in reasons if reason[:2] == first[:2]}
         more = len(alike - {first.judge})
         text = (
-            f"{first.text}; the same is true of {counted(more, 'more judge')}"
+            f"{first.text}; there is a similar finding on {counted(more, 'more judge')}"
             if more
             else first.text
         )

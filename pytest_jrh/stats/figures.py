@@ -197,8 +197,8 @@ COLUMNS = (
 
 
 ONE_BY_ONE = (
-    "Each interval is for new cases under these rubrics; about one interval in 20 does not contain "
-    "the true figure."
+    "Each interval says where the figure for new cases under these rubrics probably is; about one "
+    "interval in 20 is wrong."
 )
 """What is said under a table with several rows."""
 
@@ -266,7 +266,7 @@ def flicker_sentence(statistics: Statistics) -> str:
     interval = "" if flicker.lower is None else f", 95% interval {range_text(flicker)}"
     return (
         f"The judge's scores differed in {cases}; two scores of a case differ in "
-        f"{percent(flicker.value)} (flicker{interval})."
+        f"{percent(flicker.value)} of comparisons (flicker{interval})."
     )
 
 

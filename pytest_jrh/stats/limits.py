@@ -462,5 +462,5 @@ def limit_text(limit: Limit, subject: str) -> str:
     if limit.by_flicker:
         return f"{text}, but flicker (changes by chance) may be the only cause"
     if limit.unproven and not limit.broken:
-        return f"{text}, but these cases do not show whether the judge keeps to it"
+        return f"{text}, but these cases do not show whether the judge keeps to the limit"
     return text

@@ -159,7 +159,7 @@ def _missing(clusters: Clusters, labels: int, *, is_ratio: bool) -> str:
         cases = counted(labels, "case")
         return f"people labelled only {cases} of this class; at least {FEWEST_OF_CLASS} are needed"
     if len(set(clusters)) == 1:
-        return "all cases come from one source"
+        return "all cases come from one sample or cluster"
     return ""
 
 

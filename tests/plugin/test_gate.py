@@ -61,7 +61,7 @@ def test_a_laxer_prompt_fails_with_its_regressions_named(project_once: Project) 
     # In the answer, which is the failure of `decision`.
     assert laxer.lines.count(f"FAIL  {BROKEN}") == 1
     told = " ".join(laxer.lines)
-    assert "8 of 8 cases in the baseline are compared, with 3 regressions and 0 fixes." in told
+    assert "are compared, with 3 regressions (newly wrong) and 0 fixes (newly right)." in told
     assert "      also: the new prompt always says 0 (satisfied)" in laxer.lines
     # What a decision fails for is what `--lf` runs again.
     failed = _last_failed(project_once.left / "cache")

@@ -42,7 +42,7 @@ def test_each_outcome_is_pytests_own(session: Session) -> None:
     assert "1 failed, 4 passed, 2 skipped, 1 error in" in session.done.lines[-1]
     lines = [line for line in session.done.lines if line.startswith(("FAILED", "ERROR"))]
     short = [line.partition(" - ")[2] for line in lines]
-    assert f"As planned: {HEADLINE}" in short
+    assert f"{HEADLINE} Edit: As planned" in short
     why = "No verdict (unrecorded): the judge's call is not recorded."
     assert any(line.startswith(why) for line in short)
     session.has_lines("SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *assistant said nothing*")

@@ -201,7 +201,7 @@ def test_a_shard_merges_and_a_gate_knows_it(pytester: pytest.Pytester, probed: P
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     told = (
         f"UNCLEAR  {PROBE} misled the judge in 1 of 6 verdicts; max_rate 0% allows 0, but "
-        "these cases do not show whether the judge keeps to it"
+        "these cases do not show whether the judge keeps to the limit"
     )
     assert told.replace("  ", " ") in " ".join(done.stdout.str().split())
 

@@ -263,18 +263,18 @@ def test_reworded_cases_are_judged_with_the_new_text(frozen: Frozen) -> None:
 
 
 def test_every_report_names_the_reworded_cases(frozen: Frozen) -> None:
-    told = "2 cases of the rubric 'rubric-1' (suite 'reworded') had another text of the rubric"
+    told = "2 cases of the rubric 'rubric-1' (suite 'reworded'): the text of the rubric has changed"
     suite = "inputs/configs/reworded.yml::agent_perturbation::rubric-1"
     nodes = [f"{suite}::run-1[e1]", f"{suite}::run-2[e1]"]
-    assert f"{told} when made: the label is about the old text, and the" in frozen.said
+    assert f"{told} since the label was given, so the label is about the" in frozen.said
     assert all(node in frozen.said for node in nodes)
     markdown = (frozen.folder / "summary.md").read_text("utf-8")
-    assert "had another text of the rubric when made" in markdown
+    assert "the text of the rubric has changed since" in markdown
     plain = markdown.replace("\\", "")
     assert all(f"- <code>{node}</code>" in plain for node in nodes)
     page = Page.of((frozen.folder / "report.html").read_text("utf-8"))
     doubts = session_data(page)["blocks"]["doubts"]
-    named = next(block["cases"] for block in doubts if "had another text" in str(block))
+    named = next(block["cases"] for block in doubts if "has changed since" in str(block))
     keys = {case["key"] for case in named}
     [text] = {body["rubric"]["text"] for key, body in bodies(page).items() if key in keys}
     assert text.index("curtly") < text.index("made and labelled for:") < text.index("kindly")

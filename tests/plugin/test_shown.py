@@ -131,8 +131,8 @@ def test_a_judge_that_cuts_is_said_to_and_of_others_in_folds(sessions: Sessions)
         assert f'The judge "{judge}" was' not in recorded
         assert f'! The judge "{judge}"' not in replayed
     assert '- The judge "sends_all" was shown 2 of 2 edited turns.' in replayed
-    unknown = "may not have been shown 2 edited turns, because its request is not recorded"
-    assert f'- The judge "reads_alone" {unknown}' in replayed
+    unknown = "whether 2 edited turns were shown, because the judge's request is not recorded"
+    assert f'- The judge "reads_alone": it is not known {unknown}' in replayed
 
 
 def test_every_report_counts_the_edited_turns_that_a_judge_did_not_send(sessions: Sessions) -> None:

@@ -265,7 +265,7 @@ def test_labels_alone_are_told(
     assert code == 0
     assert 'labels.csv: used: "label" as label, "case" as case, "annotator" as' in text
     assert "people agree with each other in 0.0% of pairs" in text
-    assert "disputed, so without a label (1): a (<b>ann</b>: violated, bo: satisfied)" in text
+    assert "without a label, because people disagree (1): a (<b>ann</b>: violated, bo" in text
     assert "label cases no label 1 satisfied 1" in text
     assert "<b>ann</b>" not in Path("r.html").read_text("utf-8")
     [suite] = json.loads(Path("r.json").read_text("utf-8"))["suites"].values()

@@ -200,7 +200,7 @@ def test_each_case_without_a_label_is_counted_once(
     _, text = run(written(table), "--label=ann", "--label=bo")
     lines = re.findall("(.+) (?:without a label: not in|with neither label)", text)
     assert lines == [unlabelled, *filter(None, [bare])]
-    assert "disputed, so without a label" in text
+    assert "cases without a label, because people disagree" in text
 
 
 def test_what_settles_disputes_is_said(run: Run) -> None:
@@ -215,7 +215,7 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
     path = written("case_id,rubric_id,verdict\na,r,1\nb,r,1\nc,r,0\nd,r,1\n")
     votes = "a,1,ann\na,1,ben\na,0,cy\nb,1,ann\nb,0,ben\nc,0,ann\nc,0,ann\n"
     labels = written("case_id,label,annotator\n" + votes, "labels.csv")
-    disagree = "disputed, so without a label (1):\n  b (ann: violated, ben: satisfied)"
+    disagree = "because people disagree (1):\n  b (ann: violated, ben: satisfied)"
     assert disagree in run(path, f"--labels={labels}")[1]
     checked = check_table(path, labels=str(labels))
     assert [result.label for result in checked.results] == [1, None, 0, None]

@@ -226,7 +226,7 @@ FAIL = [
     Row(f"{LAYOUT} misled the judge in 10 of 20 verdicts; max_rate", TURNED, rules=PROBES),
     Row(f"no case of {LAYOUT} has a verdict", judged(right), rules=PROBES),
     Row(
-        'judge "j0" misses 8 of 24 violations (33%) that it found before; the same is true',
+        'judge "j0" misses 8 of 24 violations (33%) that it found before; there is a simil',
         panel("x" * 8 + "." * 16, "x" * 9 + "." * 15, "." * 24),
         panel("." * 24, "." * 24, "." * 24),
         beside='judge "j1" misses 9 of 24 violations (38%) that it found before',
@@ -268,7 +268,7 @@ UNCLEAR = [
     ),
     Row(
         'the judge is newly wrong on 3 of 24 cases of "sold"; 12 of 100 equally good judges would '
-        "show such a loss (the gate counts equally large losses half, which makes 6.2)",
+        "show such a loss (6.2 of 100 in the gate, which counts equal losses half)",
         [*runs_of(12), *cases("xxx" + "." * 21, rubric_id="sold")],
         [*runs_of(12), *cases("." * 24, rubric_id="sold")],
         rules={"max_drop": 0.05},

@@ -32,8 +32,8 @@ def test_turned_verdicts_are_counted_by_variant() -> None:
     assert rows == [("ids", 10, 0), ("json_layout", 10, 10)]
     assert table.is_finding
     (sentence,) = finding_sentences([table])
-    said = f"{LAYOUT} misled the judge in 10 of 20 right verdicts (50.0%, 95% interval 29.9-70.1)"
-    assert sentence.startswith(f"{said}; they became 10 sat")
+    said = f"{LAYOUT} misled the judge in 10 of 20 verdicts that were right without the probe"
+    assert sentence.startswith(f"{said} (50.0%, 95% interval 29.9-70.1); with the probe: 10 sat")
     assert is_flicker_supposed(table)
 
 

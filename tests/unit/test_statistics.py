@@ -393,7 +393,7 @@ def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
     results, drawn = [*results_of(), *picked], results_of(unlabelled=0)
     grounds = Grounds(drawn=frozenset(each.spec.label_key for each in drawn))
     [rate] = sentences(results, grounds)
-    assert "corrected by 60 labels drawn at random" in rate
+    assert "Corrected by 60 labels drawn at random" in rate
     [(_, figure)] = violation_rates(Verdicts.of(results), grounds.drawn)
     assert figure.corrected.value == pytest.approx(0.27, abs=0.02)
     [(_, biased)] = violation_rates(Verdicts.of(results), ())

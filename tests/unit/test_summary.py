@@ -120,9 +120,9 @@ def test_only_labels_of_a_model_are_rejected(labelled_by: LabelSource) -> None:
     is_made = labelled_by in ("made", "unconfirmed")
     [line] = next_lines(session_of([make_result(None, "disagree", labelled_by=labelled_by)]))
     assert isinstance(line, Line)
-    advice = "drop the case" if is_made else "correct the data"
+    advice = "drop cases with a wrong label" if is_made else "correct wrong labels"
     assert line.text == (
-        f"label wrong: {advice}; else fix the judge, or "
+        f"{advice}, or fix the judge; to accept the verdicts, add "
         "--jrh-baseline=inputs/baselines/refunds.json --jrh-update-baseline"
     )
 
@@ -183,7 +183,7 @@ def test_what_a_judge_was_not_shown_is_said_whole_where_other_doubts_are_cut() -
     for result in judged(misses(9), rubrics=("first", "second", "tone")):
         shown = ShownTurns(1, (4,), is_whole=result.label == 0)
         results.append(result_with(result, shown=shown))
-    lines = printed(session_of(results), 42)
+    lines = printed(session_of(results), 48)
     assert len(lines) <= MOST_LINES
     unseen = "(in 9 of its 9 missed violations and in 27 verdicts right by luck)."
     assert unseen in " ".join(" ".join(lines).split())
