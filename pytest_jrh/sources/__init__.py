@@ -197,7 +197,7 @@ def read_all(source: Source, log: Path) -> Iterator[tuple[RunSummary, Sequence[M
             else:
                 cause = f"The case {printable(run.run_id)}: {run.skip}."
         except Unscored as error:
-            cause = error.cause
+            cause = f"{error.cause} {error.advice}"
         if cause:
             causes.append(cause)
         yield run, messages, cause

@@ -315,7 +315,7 @@ def choose_columns(
             if not columns_named(table, ROLES["rubric"]):
                 hint += " --rubric 'ID: TEXT'"
         raise table.error(
-            f"no column of {kinds} was recognized; the columns are "
+            f"no unused column was recognized as {kinds}; the columns are "
             f"{listed(map(shown, table.names)) or 'without a name'}",
             hint,
         )

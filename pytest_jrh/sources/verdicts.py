@@ -281,8 +281,8 @@ class Values:
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             return (
-                f"if the numbers are scores, name their scale: --scale LOW-HIGH ({min(numbers)} to "
-                f"{max(numbers)} occur); if they are classes, name all classes: --classes A,B,..."
+                f"if the numbers are scores, name their scale: --scale LOW-HIGH (here "
+                f"{min(numbers)} to {max(numbers)}); if they are classes, name all classes: --classes A,B,..."
             )
         if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
             return "if these are probabilities, pass --threshold 0.5: then 0.5 or more counts as 1"

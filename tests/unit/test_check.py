@@ -316,7 +316,7 @@ def test_scores_are_read_on_the_scale_that_is_given() -> None:
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale.scores == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
-    with pytest.raises(InputError, match=r"--scale LOW-HIGH \(1 to 4 occur"):
+    with pytest.raises(InputError, match=r"--scale LOW-HIGH \(here 1 to 4"):
         check_table(path)
 
 
@@ -611,8 +611,8 @@ TWO_PEOPLE = "id,human,judge,other\na,1,1,0\nb,0,0,1\n"
 BROKEN: list[tuple[str | bytes, str, str]] = [
     ("", "", ":1: is empty"),
     (HEAD, "", ": has no row"),
-    ("case,lable,verdict\na,x,1\n", "", ":1: no column of labels was"),
-    ("case,label\na,1\n", "", ":1: no column of verdicts was rec"),
+    ("case,lable,verdict\na,x,1\n", "", ":1: no unused column was"),
+    ("case,label\na,1\n", "", ":1: no unused column was rec"),
     ("label,verdict,score\n1,1,1\n", "", "--verdict verdict or --verdict score"),
     (CROSSED, "", "--cluster run or --cluster task"),
     (HEAD + "a,1,9\nb,5,2\n", "--scale=1-5", ":2: verdict: got"),
@@ -629,7 +629,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     ('{"label": 1, "verdict": [1]}', "", ':1: verdict: got "[1]"'),
     ('{"label": 1, "verdict": 1}\n{"label": 1,\n', "", ":2: is not valid JSON"),
     (HEAD + "a,,1\nb,1,\n", "", "no row has both a label and a"),
-    ("label\nfail\n", "--verdict=label", "no column of labels was recognized"),
+    ("label\nfail\n", "--verdict=label", "no unused column was recognized as labels"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "compared with itself"),
     ("human_says,verdict\n1,0\n", "", 'the columns are "human_says"'),
     ("label,judge_a,judge b\n1,0,1\n", "", "pass --verdict COL"),

@@ -180,7 +180,7 @@ def test_no_value_of_a_file_ends_in_a_traceback(tool: str) -> None:
 def test_results_without_a_label_say_what_they_support_and_what_is_next(check: Check) -> None:
     said = check(promptfoo([(passed, None) for passed, _ in SAID]))
     assert "promptfoo's results have no output with both a verdict and a person's label" in said
-    assert 'by judges: "polite" (13), on 13 cases' in said
+    assert 'by judges: 13 of "polite", on 13 cases' in said
     for command in (
         f"label {FILE}",
         f"check {FILE} --labels labels.csv",
@@ -253,9 +253,9 @@ def test_each_question_of_promptfoo_is_a_rubric() -> None:
     # A grade is about the whole output, and so is what all say.
     assert counts(table) == {"1 agree": 4}
     assert {result.rubric_id for result in table.results} == {"all judgements"}
-    [notice] = [notice for notice in table.table.notices if "without a person" in notice]
-    names = '"llm-rubric: is polite" (4), "llm-rubric: is polite (2)" (4), "calm" (4), '
-    assert f'{names}"g-eval" (4), "factuality: in a set" (4), "Harmful" (4)' in notice
+    [notice] = [notice for notice in table.table.notices if "no person labelled" in notice]
+    names = '4 of "llm-rubric: is polite", 4 of "llm-rubric: is polite (2)", 4 of "calm", '
+    assert f'{names}4 of "g-eval", 4 of "factuality: in a set", 4 of "Harmful"' in notice
 
 
 def test_outputs_and_repeats_of_a_test_are_cases_that_go_together() -> None:
@@ -441,8 +441,8 @@ def test_what_is_the_label_of_what_is_named_where_names_differ(check: Check) -> 
     results += scored("tone-2", "API", [True, True, False])
     results += scored("reviewed", "ANNOTATION", [True, False, False])
     said = check(results, "--one=passed")
-    assert 'by judges: "tone" (3), on 3 cases scores by people: "reviewed" (3), on 3 cases' in said
-    assert 'source (judge or person) is not known: "tone-2" (3), on 3 cases' in said
+    assert 'by judges: 3 of "tone", on 3 cases scores by people: 3 of "reviewed", on' in said
+    assert 'source (judge or person) is not known: 3 of "tone-2", on 3 cases' in said
     table = checked("", results, verdict=["tone", "tone-2"], label="reviewed")
     assert table.judge_names == ["tone", "tone-2"]
     assert counts(table) == {"0 agree": 2, "1 agree": 2, "1 disagree": 2}
@@ -526,7 +526,7 @@ def test_metrics_that_no_label_of_another_file_is_of_are_not_read(check: Check) 
         tone = {**judge, "assessment_name": "tone", "feedback": {"value": 0.4}}
         trace["info"]["assessments"] = [judge, tone]
     said = check(document, "--one=passed", f"--labels={labels}", code=0)
-    assert f'label (not checked): "tone" ({len(SAID)}).' in said
+    assert f'are not checked: {len(SAID)} of "tone".' in said
     labels = written("case_id,rubric_id,label\ntr-0,polite,fail\n", "labels.csv")
     earlier = written(document, "earlier.json")
     for baseline in ("", earlier):

@@ -166,7 +166,7 @@ class Results:
                 unchecked = [score for score in judged if score.metric not in common]
                 if unchecked:
                     notices.append(
-                        f"Verdicts without a person's label (not checked): {_counts(unchecked)}."
+                        f"Verdicts that no person labelled are not checked: {_counts(unchecked)}."
                     )
                 judged = [score for score in judged if score.metric in common]
                 labelled = [score for score in labelled if score.metric in common]
@@ -258,7 +258,7 @@ def quoted(name: str) -> str:
 def _counts(scores: Iterable[Score]) -> str:
     """The metrics of scores, with their counts."""
     counts = Counter(score.metric for score in scores)
-    return listed((f'"{printable(name, 46)}" ({count:,})' for name, count in counts.items()), 8)
+    return listed((f'{count:,} of "{printable(name, 46)}"' for name, count in counts.items()), 8)
 
 
 def _row(score: Score, rubric: str) -> Json:
