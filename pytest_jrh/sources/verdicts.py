@@ -282,7 +282,8 @@ class Values:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             return (
                 f"if the numbers are scores, name their scale: --scale LOW-HIGH (here "
-                f"{min(numbers)} to {max(numbers)}); if they are classes, name all classes: --classes A,B,..."
+                f"{min(numbers)} to {max(numbers)}); if they are classes, name all classes: "
+                "--classes A,B,..."
             )
         if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
             return "if these are probabilities, pass --threshold 0.5: then 0.5 or more counts as 1"

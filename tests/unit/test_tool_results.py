@@ -253,7 +253,7 @@ def test_each_question_of_promptfoo_is_a_rubric() -> None:
     # A grade is about the whole output, and so is what all say.
     assert counts(table) == {"1 agree": 4}
     assert {result.rubric_id for result in table.results} == {"all judgements"}
-    [notice] = [notice for notice in table.table.notices if "no person labelled" in notice]
+    [notice] = [notice for notice in table.table.notices if "nobody labelled" in notice]
     names = '4 of "llm-rubric: is polite", 4 of "llm-rubric: is polite (2)", 4 of "calm", '
     assert f'{names}4 of "g-eval", 4 of "factuality: in a set", 4 of "Harmful"' in notice
 
@@ -526,7 +526,7 @@ def test_metrics_that_no_label_of_another_file_is_of_are_not_read(check: Check) 
         tone = {**judge, "assessment_name": "tone", "feedback": {"value": 0.4}}
         trace["info"]["assessments"] = [judge, tone]
     said = check(document, "--one=passed", f"--labels={labels}", code=0)
-    assert f'are not checked: {len(SAID)} of "tone".' in said
+    assert f'labelled (not checked): {len(SAID)} of "tone".' in said
     labels = written("case_id,rubric_id,label\ntr-0,polite,fail\n", "labels.csv")
     earlier = written(document, "earlier.json")
     for baseline in ("", earlier):

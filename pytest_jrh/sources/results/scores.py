@@ -166,7 +166,7 @@ class Results:
                 unchecked = [score for score in judged if score.metric not in common]
                 if unchecked:
                     notices.append(
-                        f"Verdicts that no person labelled are not checked: {_counts(unchecked)}."
+                        f"Verdicts that nobody labelled (not checked): {_counts(unchecked)}."
                     )
                 judged = [score for score in judged if score.metric in common]
                 labelled = [score for score in labelled if score.metric in common]
