@@ -185,13 +185,15 @@ def check_file(options: argparse.Namespace) -> int:
                 f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}", key="--report"
             )
         if os.path.realpath(path) in map(os.path.realpath, inputs):
-            raise InputError(f"got {shown(str(path))}, which is also read", key="--report")
+            raise InputError(
+                f"got {shown(str(path))}, but the command also reads this file", key="--report"
+            )
     checked = check_table(options.table, **settings)
     if checked.judge_names and not checked.session.is_judged:
         if checked.table.table.results:
             raise checked.table.table.results.without_labels()
         message = (
-            f"no row has both a label and a verdict: {len(checked.unlabelled):,} of "
+            f"no case has both a label and a verdict; {len(checked.unlabelled):,} of "
             f"{counted(len(checked.table.cases), 'case')} have no label"
         )
         raise InputError(message, options.table)
@@ -240,7 +242,7 @@ def meanings(options: argparse.Namespace) -> Json:
         for word, value in getattr(options, name):
             if by_option[name].setdefault(word, value) != value:
                 raise InputError(
-                    f"gives {shown(word) if word else 'a 1'} two meanings", key=f"--{name}"
+                    f"gives {shown(word) if word else '1'} two meanings", key=f"--{name}"
                 )
     return by_option
 
@@ -320,14 +322,14 @@ def _readings(checked: CheckedTable, baseline: str) -> Iterator[str]:
         for case in checked.unlabelled:
             bare += not (case.votes or any(map(case.given.get, judges)))
         if count := len(checked.unlabelled) - len(grounds.votes.disputed) - bare:
-            but = ", except in how many are violated" if scale.is_verdict else ""
-            yield f"{counted(count, 'case')} without a label: not in the figures below{but}."
+            but = ", except in the share of violated verdicts" if scale.is_verdict else ""
+            yield f"The figures below leave out {counted(count, 'case')} without a label{but}."
         if bare:
-            yield f"{counted(bare, 'case')} with neither label nor verdict: ignored"
+            yield f"The figures ignore {counted(bare, 'case')} with neither label nor verdict."
         if count := sum(case.label is not None and not case.given for case in table.cases.values()):
-            yield f"{counted(count, 'label')} not used: no verdict on the same case."
+            yield f"The figures ignore {counted(count, 'label')} of cases without a verdict."
     for column, count in values.errors.items():
-        yield f"! {counted(count, 'cell')} of {shown(column)} read as empty: spreadsheet errors"
+        yield f"! {shown(column)} has {counted(count, 'spreadsheet error')}, read as no value"
     sets = checked.decision.sets if checked.decision else ()
     if any(of.asked.question == "another" for of in sets):
         yield "the baseline counts as another judge; pass --same-judge if only the prompt is new"
@@ -360,11 +362,11 @@ def _columns_line(table: VerdictTable, baseline: str = "", *, has_labels: bool =
         contents.append(f"used: {', '.join(parts)}")
     line = f"{table.table.file}: {', '.join(contents)}"
     if shown_columns := [*columns.shown, *columns_named(table.table, BESIDE)]:
-        line += f"; shown: {listed(shown_columns)}"
+        line += f"; shown: {listed(map(shown, shown_columns))}"
     used = {*columns.used, *systems, *shown_columns}
     unused = [column for column in table.table.columns if column not in used]
     if unused:
-        line += f"; not used: {listed(unused)}"
+        line += f"; not used: {listed(map(shown, unused))}"
     for column in () if columns.by else unused:
         values = len({*table.table.texts(column)})
         if 1 < values <= len(table.cases) / _FEWEST_OF_SLICE:
@@ -398,7 +400,7 @@ def _class_lines(checked: CheckedTable) -> Iterator[str]:
                 ways.append(f"--map {shlex.quote(one_line(f'{word}={match}'))}")
         line = f"no {noun} is {listed(map(shown, alone))}; "
         if ways:
-            yield f"{line}for a typo, pass {listed(ways)}; to count a word as missing, --map WORD="
+            yield f"{line}for a typo, pass {listed(ways)}; for no value, pass --map WORD="
         elif noun == "label" and alone and is_labelled:
             # A class that a judge never gives is in its figures.
             yield f"{line}to count a word as missing, pass --map WORD="

@@ -146,7 +146,8 @@ class CheckSettings:
         if any(PLACE in column for _, column in assigned):
             if self.rubric:
                 raise InputError(
-                    f"cannot be used if the name of a column has {PLACE}", key="--rubric"
+                    f"cannot be used, because another option names a column with {PLACE}",
+                    key="--rubric",
                 )
             assigned.append(("rubric", PLACE))
         return assigned
@@ -228,7 +229,7 @@ def check_table(rows: str | Path | Iterable[Fields], **settings: Any) -> Checked
                 f"the table {_ITSELF}",
                 table.file,
                 key="--baseline",
-                hint="name a file or a column of earlier verdicts",
+                hint="name a file or a column with earlier verdicts",
             )
         earlier = with_named(read_table(baseline, ("verdict",), roles), named, ("verdict",))
         baseline = ""
@@ -427,7 +428,7 @@ class TableResults(Sequence[CaseResult]):
                     f"{shown(baseline)} {_ITSELF}",
                     table.table.file,
                     key="--baseline",
-                    hint="name another column, or a file",
+                    hint="name another column, or a file with earlier verdicts",
                 )
         self.judges_before: dict[str, str] = {}
         if how.baseline:

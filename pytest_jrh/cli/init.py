@@ -100,8 +100,8 @@ def judge_values(text: str) -> Json:
         return {"model": json.dumps(value, ensure_ascii=False)}
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds or not value:
-        forms = listed([f"{kind}:..." for kind in ("model", *kinds)])
-        raise InputError(f"--judge: got {shown(text)}; must be one of {forms}")
+        forms = listed([f"{kind}:" for kind in ("model", *kinds)])
+        raise InputError(f"--judge: got {shown(text)}; must begin with one of {forms}")
     file = "".join(re.findall(r"^[^:@]+\.py(?=[:@])", value))
     return {
         "judge": file or "the judge",
@@ -261,9 +261,9 @@ def start_suite(options: Namespace) -> int:
     if options.of == "pairs":
         if mode == "ordinal" or options.one:
             raise InputError(
-                "the answers for pairs are first, second and tie",
+                "has pairs, whose answers are first, second and tie",
                 str(options.log),
-                hint="leave out --ordinal, --scale and --one; --map says what other words mean",
+                hint="remove --ordinal, --scale and --one; use --map to say what other words mean",
             )
         mode, options.answer_scale = "classes", paired()
 
@@ -383,19 +383,23 @@ def _problems_of_names(options: Namespace, entries: Sequence[tuple[str, str]]) -
     """The entries are ids of rubrics and their texts, empty where they are to be filled in."""
     problems = _name_problems("NAME", options.name)
     if options.ordinal and any(text for _, text in entries):
-        hint = "pass only an ID, and write text and levels into the file; or pass --scale LOW-HIGH"
-        problems.append(Problem("--rubric: --ordinal needs levels, which TEXT lacks", hint=hint))
+        hint = "pass --rubric ID, and write text and levels into rubrics.yml; or pass --scale"
+        message = "--rubric: --ordinal needs score levels, which a TEXT does not have"
+        problems.append(Problem(message, hint=hint))
     if (options.label or options.labels) and not entries:
-        hint = "name the rubric, such as --rubric honest"
-        message = "--rubric: nothing says which rubric the labels are about"
-        problems.append(Problem(message, hint=hint, answer="--rubric 'ID: TEXT'"))
+        message = (
+            "--rubric: nothing says which rubric the labels are about; pass --rubric 'ID: TEXT'"
+        )
+        problems.append(Problem(message, answer="--rubric 'ID: TEXT'"))
     if (options.one or options.map) and not (options.label or options.labels or options.prompt):
         hint = "name the labels: --label COL, or --labels FILE"
-        problems.append(Problem("--map and --one explain labels, but none are named", hint=hint))
+        problems.append(
+            Problem("--map and --one explain labels, but no option names the labels", hint=hint)
+        )
     for rubric_id, times in Counter(rubric_id for rubric_id, _ in entries).items():
         problems += _name_problems("ID", rubric_id)
         if times > 1:
-            problems.append(Problem(f"duplicate rubric id {shown(rubric_id)}"))
+            problems.append(Problem(f"two rubrics have the id {shown(rubric_id)}"))
     return problems
 
 
@@ -418,7 +422,7 @@ def _name_problems(argument: str, name: str) -> list[Problem]:
     return [
         Problem(
             f"{argument}: got {shown(name)}; must be at most 64 letters, digits, `_`, `-` or "
-            "`.`; `-` cannot be first, and `.` neither first nor last"
+            "`.`, must not begin with `-` or `.`, and must not end with `.`"
         )
     ]
 
@@ -536,7 +540,7 @@ def labels_in(
     wrong = options.map.keys() & map(as_word, unknown)
     if unread and re.fullmatch(r"\D{1,200}", "".join(unknown)) and not wrong:
         options.unknown, unread = unknown, []
-        message = f"nothing says what {listed(map(shown, unknown))} in {shown(column)} means"
+        message = f"{shown(column)} has {listed(map(shown, unknown))}; nothing says what each means"
         hint = f"map each word to {of_files['answers']}: --map WORD=MEANING"
         problems.append(Problem(message, hint=hint))
     # What a word of the prompt means may be said, too.
@@ -544,7 +548,7 @@ def labels_in(
     texts_seen = [*filter(None, values.seen[column])]
     for word in values.strangers():
         if word not in asked.casefold():
-            message = f"{shown(word)} is not in the column {shown(column)}, which has "
+            message = f"{shown(word)} is not in the column {shown(column)}, which has only "
             message += listed(texts_seen, 8)
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     with collecting(unread):
@@ -590,20 +594,20 @@ def judge_prompt(options: Namespace, values: Json, problems: list[Problem]) -> N
         if not names[name]:
             message = f"unknown variable {match[0]}"
             choices = JUDGE.variables.difference(values["hidden"].split())
-            hint = nearest_hint(name, choices) or f"write {values['placeholders']}"
+            hint = nearest_hint(name, choices) or f"the variables are {values['placeholders']}"
             if len(unknown) == 1 and columns and "context" not in names.values():
                 near = [of for of in options.table_columns if words_of(of) & words_of(name) - {""}]
                 answer = f"--context {shlex.quote(near[0]) if near else 'COL'}"
                 hint = f"{'' if near else f'{hint}; '}for the context, name the column: {answer}"
         elif names[name] == "context" and not columns.get("context", True) and "{%" not in text:
-            message, answer = f"{match[0]} shows a context, but no answer has any", "--context COL"
+            message, answer = f"{match[0]} shows a context, but no answer has one", "--context COL"
             hint = f"name the column of the context, {answer}, or remove {match[0]} from the prompt"
         else:
             continue
         problems.append(Problem(message, file, line, hint=hint, answer=answer))
     if not names:
-        hint = f"write {values['placeholders']} where they belong"
-        message = f"has no place for {values['an']} {values['one']}"
+        hint = f"write {values['placeholders']} where the judge should read each"
+        message = f"the prompt does not show {values['an']} {values['one']} to the judge"
         problems.append(Problem(message, file, hint=hint))
     form = "{%s}" if placeholder == _IN_BRACES else "{{ %s }}"
     placeholder = f"{placeholder}|{_CERTAIN}"
@@ -679,17 +683,19 @@ def _verdict_values(text: str, options: Namespace, values: Json, problems: list[
         if offered and re.search(_REASON_FOLLOWS, text.rpartition(offered[-1])[2]):
             pattern = rf"(?i)\A{head}(?=\W*?(?:[-.:,;!\u2013\u2014\n]|\Z))"
         if "json" in words:
-            message = "nothing says where in an answer of the judge the verdict is"
+            message = "nothing says where in the judge's answer the verdict is"
             answer = f"--verdict '{form}'"
             problems.append(Problem(message, file, hint=f"use {answer}", answer=answer))
     options.unknown |= dict.fromkeys(strangers)
     if strangers:
-        message = f"ends in {listed(map(shown, offered))}, and nothing says what each word means"
+        message = (
+            f"offers the words {listed(map(shown, offered))}, but nothing says what each word means"
+        )
         hint = f"map each word to {' or '.join(scale.words.values())}: "
         hint += f"--map {shlex.quote(strangers[0])}=MEANING"
         problems.append(Problem(message, file, hint=hint))
     elif len({*scores.values()}) < len(scale.words):
-        message = f"nothing says which words in a verdict mean {' and '.join(scale.words.values())}"
+        message = f"nothing says which words of the judge mean {' and '.join(scale.words.values())}"
         ways = " ".join(f"--map WORD={meaning}" for meaning in scale.words.values())
         problems.append(Problem(message, file, hint=f"use {ways}", answer=ways))
     return {"pattern": pattern, "score_map": {} if scale.is_ordered else scores}

@@ -62,7 +62,7 @@ def label_file(options: Namespace) -> int:
         raise InputError(
             "needs a table and --sample",
             key="--by",
-            hint="draw 60 of a table: --sample 60 --by COL",
+            hint="to draw 60 cases of a table, pass --sample 60 --by COL",
         )
     pair: Sequence[str] = ()
     if table is None:
@@ -85,14 +85,14 @@ def label_file(options: Namespace) -> int:
             raise InputError(
                 f"the case {shown(item.key.case)} has two texts",
                 str(path),
-                hint="name a column with a different id for each text: --case COL",
+                hint="with --case COL, name a column with a different id for each text",
             )
     if without_text := sum(not item.turns for item in items.values()):
-        notices = (*notices, f"{counted(without_text, 'case')} left out: no text")
+        notices = (*notices, f"left out {counted(without_text, 'case')} without a text")
     if again := rows - len(items):
         notices = (
             *notices,
-            f"{counted(again, 'row')} left out: an earlier row has the same case and text",
+            f"left out {counted(again, 'row')} with the case and text of an earlier row",
         )
     rubric_ids = dict.fromkeys(key.rubric for key in items if key.rubric)
     cases = _cases(items.values(), _rubrics(options.rubric, rubric_ids), pair)
@@ -101,14 +101,12 @@ def label_file(options: Namespace) -> int:
         done = {id(known.case_of(row)) for row in read_rows(options.labels).rows}
         cases = [case for case in cases if id(case) not in done]
     if not cases:
-        message = (
-            f"has no text for the rubric of --rubric; rubrics here: {listed(rubric_ids) or 'none'}"
-        )
+        message = f"no text is for the rubric of --rubric, only for {listed(rubric_ids) or 'none'}"
         if options.label or options.labels:
             message = "already has a label for every text"
         elif not options.rubric:
             message = "has no rubric, so there is nothing to ask about the texts"
-        raise InputError(message, str(path), hint='give a rubric: --rubric "ID: TEXT"')
+        raise InputError(message, str(path), hint='to ask about a rubric, pass --rubric "ID: TEXT"')
     # One case of each rubric.
     asked = [*{case.rubric.id: case for case in cases}.values()]
     if table is not None:
@@ -128,9 +126,7 @@ def label_file(options: Namespace) -> int:
         if options.by:
             words = {case.spec.label_key: case.run.metadata["text"].word for case in cases}
             if without_word := [*words.values()].count(""):
-                left_out = (
-                    f"{counted(without_word, 'case')} not drawn: no value in {shown(options.by)}"
-                )
+                left_out = f"not drawn: {counted(without_word, 'case')} without {shown(options.by)}"
                 notices = (*notices, left_out)
             labelled = {label.case_digest for label in labels.people()}
             weights = drawn_evenly(cases, words, options.sample, labelled)
@@ -223,11 +219,11 @@ def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
     for row in labels.rows():
         if bool(row.weight) != bool(by):
             raise InputError(
-                f"the labels in this file have {'weights' if row.weight else 'no weights'}, but "
-                f"new labels would have {'some' if by else 'none'}",
+                f"the labels in the file have {'weights' if row.weight else 'no weights'}, but "
+                f"new labels would have {'weights' if by else 'no weights'}",
                 str(out),
                 row.line,
-                hint="name another file: --out CSV; only labels made with --by have weights",
+                hint="pass another --out, because only labels made with --by have weights",
             )
 
 
@@ -240,7 +236,7 @@ def _beside(table: Table, pair: Sequence[str]) -> list[str]:
         reason = "columns whose names reveal the label" if request else "no column with a request"
         raise table.error(
             f"has two answers ({listed(pair)}) and {reason}",
-            "label pairs in a suite (of: pairs) by --jrh-review=blind; or name one answer: --text",
+            "to label pairs, use a suite (of: pairs) and --jrh-review=blind; or pass --text ANSWER",
         )
     return [*request[:1], *columns_named(table, PART_NAMES["context"])[:1]]
 

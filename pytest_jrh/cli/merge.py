@@ -102,7 +102,9 @@ def _results_of(suite: Suite, folders: Sequence[Path]) -> dict[str, StoredResult
     for folder in folders:
         paths = sorted(folder.rglob(LEDGER_FILE))
         if not paths:
-            raise InputError(f"no {LEDGER_FILE} is in this folder or below it", folder, hint=_WHICH)
+            raise InputError(
+                f"this folder and its subfolders have no {LEDGER_FILE}", folder, hint=_WHICH
+            )
         for path in paths:
             for case, stored in read_ledger(path).items():
                 result = stored.result
@@ -189,4 +191,4 @@ def _what_differs(
     if not is_disputed and content_digest(case) != result.extra.content:
         return "the text of the case or of its rubric is different"
     label = "disputed" if is_disputed else result.label
-    return f"the label was {label}, and is {case.expected} now"
+    return f"the label was {label}, but is {case.expected} now"

@@ -208,7 +208,7 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
     kinds, texts = config.tests, config.cases.probes
     for index, name in enumerate(dict.fromkeys(kinds)):
         if name in texts and (name in KINDS or name in BY_KEY):
-            message = f"got {shown(name)}, which is the name of another test"
+            message = f"{shown(name)} is already the name of a built-in test"
             converted.mistakes.add(("cases", "probes", name), message, "choose another name")
             continue
         if not KINDS[name].derived:
@@ -228,21 +228,19 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
                 changeable.append(test)
         bases = [test for test in kinds if test in changeable]
         if not bases:
-            message = (
-                f"{name} changes the cases of {_CHANGES[probe.changes]}, but the suite has none"
-            )
-            hint = f"add {' or '.join(map(converted.kind, changeable))}"
+            message = f"{name} has no cases to change: the suite has no {_CHANGES[probe.changes]}"
+            hint = f"add the test {' or '.join(map(converted.kind, changeable))}"
             converted.mistakes.add(key, message, hint)
         elif mode != "binary" and (probe.binary_only or section.variants == ("flip",)):
-            where = "on a scale" if mode == "ordinal" else "of classes"
-            message = f"{name} needs a binary suite; the probe has no case in a suite {where}"
+            called = "ordinal" if mode == "ordinal" else "of classes"
+            message = f"{name} needs a binary suite, but this suite is {called}"
             converted.mistakes.add(key, message, f"remove {name}")
         for number, test in enumerate(section.of):
             if test not in bases and bases:
                 names_of_bases = listed(map(converted.kind, bases))
                 test_name = converted.kind(test)
                 message = (
-                    f"got {shown(test_name)}; the tests that {name} can change are {names_of_bases}"
+                    f"got {shown(test_name)}, but {name} can change only {names_of_bases} here"
                 )
                 hint = f"add {test_name} to {converted.name(KINDS_KEY)}"
                 converted.mistakes.add((*place, "of", number), message, hint)
@@ -252,7 +250,7 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
         parts = () if section.variants == ("all",) else section.variants
         for number, part in enumerate(parts):
             if part not in names:
-                message = f"got {shown(part)}; the variants of {name} are {listed(names, 40)}"
+                message = f"got {shown(part)}, but the variants of {name} are {listed(names, 40)}"
                 close = nearest_hint(part, names, "name")
                 converted.mistakes.add((*place, "variants", number), message, close)
         per_case = len(chosen(probe, parts))
@@ -267,9 +265,9 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
 
 
 _CHANGES = {
-    "all": "other tests",
-    "failing": "tests whose cases violate a rubric",
-    "edited": "tests with edits that violate a rubric",
+    "all": "other test",
+    "failing": "test whose cases violate a rubric",
+    "edited": "test whose edits violate a rubric",
 }
 
 
@@ -391,7 +389,7 @@ def _frozen_file(
         places.mistakes.add(
             key,
             f"the cases of the tests are in different files ({listed(names)})",
-            f"set {converted.name(('output', 'dir'))}, or give the path of one file",
+            f"set {converted.name(('output', 'dir'))}, or set cases.frozen to the path of one file",
         )
         return None
     return places.file(key, "".join(names) or None, "the frozen suite")
@@ -403,44 +401,41 @@ def _check_judges(
     """Refuse stages and judges without a model, and keys of judges that do not go together."""
     for name, stage in suite.stages.items():
         if not stage.model:
-            message = f"no model for the {name}; set {converted.name(_EDITORS_MODEL)}"
+            message = f"the {name} has no model; set {converted.name(_EDITORS_MODEL)}"
             yield Mistake(_EDITORS_MODEL, message)
             break
     if own_judge and suite.config.judges:
-        message = "the hook pytest_jrh_judge supplies one judge, but this suite has a panel"
-        hint = "name the functions of a panel in the config: {name: ..., python: ...}"
-        yield Mistake(("judges",), message, hint)
+        message = "the hook pytest_jrh_judge supplies one judge, but this suite has several"
+        yield Mistake(("judges",), message, "name the function of each judge: {python: ...}")
     names, answers = set(), _answers(suite.rubrics)
     for entry, judge in zip(entries, suite.judges, strict=True):
         section, kind = judge.section, entry.kind
         if entry.name in names:
-            message = f"duplicate name {shown(entry.name)}; judge names must be unique"
+            message = f"two judges have the name {shown(entry.name)}; rename one of them"
             yield Mistake((*entry.place, "name"), message)
         names.add(entry.name)
         if kind is PROMPT and not judge.stage.model:
-            message = f"no model for the judge; set {converted.name(_JUDGES_MODEL)}"
+            message = f"the judge has no model; set {converted.name(_JUDGES_MODEL)}"
             yield Mistake(_JUDGES_MODEL, message)
         for key in ("score_map", "verdict"):
             is_prompt = kind.keys is None and getattr(section, key) is not None
             if is_prompt and entry.prompt_path is None:
-                message = "needs your own prompt for these values; the built-in prompt asks for "
-                message += "scores"
+                message = "needs your own prompt, because the built-in prompt asks for scores"
                 yield Mistake(entry.place_of(key), message, "set prompt_path to your own prompt")
         of_pairs = "pairs are judged by one rubric at a time" if suite.scale.orders else ""
         if section.together and (of_pairs or kind.one_rubric or section.verdict):
             message = of_pairs or kind.one_rubric
             message = message or "cannot be used with `verdict`, which finds one verdict in a text"
-            hint = "remove `together`"
-            yield Mistake(entry.place_of("together"), message, hint)
+            yield Mistake(entry.place_of("together"), message, "remove `together`")
         for value, score in (section.score_map or {}).items():
             if answers and score not in answers:
                 message = received(
-                    score, f"a score or class of a rubric: {listed(answers.values())}"
+                    score, f"an answer of a rubric, one of {listed(answers.values())}"
                 )
                 yield Mistake((*entry.place_of("score_map"), value), message)
         has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
         if section.threshold is not None and not has_use:
-            message = "needs a judge in Python and a binary suite, and no score_map"
+            message = "can be used only for a judge in Python, in a binary suite, without score_map"
             yield Mistake((*entry.place, "threshold"), message)
         for key, message, hint in () if own_judge else misplaced_keys(entry.section, kind):
             yield Mistake((*entry.place, key), message, hint)
@@ -467,7 +462,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         yield Mistake(_RUBRICS, f"no rubrics are named; set {converted.name(_RUBRICS)}")
     if not kinds:
         names = listed(map(converted.kind, KINDS))
-        yield Mistake(KINDS_KEY, f"no test is to be run; list one or more of {names}")
+        yield Mistake(KINDS_KEY, f"names no test; list one or more of {names}")
     within = config.suite.within
     called = "of classes" if mode == "classes" else mode
     if config.suite.answers is not None and mode != "binary":
@@ -483,14 +478,18 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
             message = (
                 f"{listed(others) or 'cases.flip and cases.examples'} cannot be used with pairs"
             )
-            yield Mistake(KINDS_KEY, f"{message}; with pairs, use only {listed(of_pairs)}")
+            yield Mistake(KINDS_KEY, f"{message}; the tests of pairs are {listed(of_pairs)}")
     elif SWAP.name in kinds or config.judge.orders:
         message = f"{SWAP.name} and judge.orders need pairs, but this suite has none"
-        yield Mistake(KINDS_KEY, message, "set suite.of: pairs, or remove swap and judge.orders")
+        yield Mistake(
+            KINDS_KEY,
+            message,
+            "for pairs, set suite.of: pairs; if not, remove swap and judge.orders",
+        )
     for index, judge in enumerate(config.judges):
         if judge.orders:
             message = "is set for one judge, but all judges see the same orders"
-            yield Mistake(("judges", index, "orders"), message, "set judge.orders")
+            yield Mistake(("judges", index, "orders"), message, "set judge.orders instead")
     best = [kind for kind in kinds if KINDS[kind].answer == "best"]
     if best and mode == "classes":
         made = listed(map(converted.kind, best))
@@ -507,7 +506,7 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
             yield Mistake(("suite", "within"), message)
     outside = [str(score) for score in config.cases.scores if score not in answers]
     if outside and answers and suite.prompt_mode != "binary":
-        message = f"got {listed(outside, 8)}; the answers are {listed(answers.values())}"
+        message = f"got {listed(outside, 8)}, but the answers are {listed(answers.values())}"
         yield Mistake(("cases", "scores"), message)
     if config.suite.of != "runs" and config.cases.edits == "acts":
         message = "got acts, but answers have no tool calls; must be text"
@@ -516,8 +515,8 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     needing += [f"cases.{key}" for key in ("flip", "examples") if getattr(config.cases, key)]
     if needing and not is_frozen and not config.labels:
         message = (
-            f"is missing, and {listed(needing)} needs it; must be "
-            "a mapping with path (a CSV or JSON lines file), scorer or metadata (of the log)"
+            f"is missing, but is needed for {listed(needing)}; must be a mapping with path (a CSV "
+            "or JSON lines file), scorer (in the log) or metadata (a field in the log)"
         )
         yield Mistake(("labels",), message)
     gate = config.gate
@@ -528,14 +527,14 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     for key, kind in needed_by.items():
         if kinds and kind not in kinds:
             name, of_suite = converted.kind(kind), listed(map(converted.kind, kinds))
-            message = f"got {shown(name)}, which is not in {key_of_kinds}: {of_suite}"
+            message = f"got {shown(name)}, but {key_of_kinds} has only {of_suite}"
             yield Mistake(key, message, f"add {name} to {key_of_kinds}")
-    instead = "set gate.max_error" if mode == "ordinal" else "set gate.min_accuracy"
+    instead = f"set gate.{'max_error' if mode == 'ordinal' else 'min_accuracy'} instead"
     for limit, modes in _MODES_OF_LIMITS.items():
         # Of single classes there may be n/a on any scale.
         is_of_classes = isinstance(getattr(gate, limit), dict)
         if getattr(gate, limit) is not None and not is_of_classes and mode not in modes:
-            message = f"needs {modes[0]} judges, but this suite is {mode}"
+            message = f"is only for {modes[0]} verdicts, but this suite is {called}"
             yield Mistake(("gate", limit), message, instead)
 
 
@@ -553,11 +552,13 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
     ids = [rubric.id for rubric in suite.rubrics]
     for index, rubric_id in enumerate(suite.config.cases.rubrics):
         key: KeyPath = ("cases", "rubrics", index)
-        yield from _check_id(key, rubric_id, known_ids, "ids in the rubric file")
+        yield from _check_id(key, rubric_id, known_ids, "rubrics in the rubric file")
     for index, section in enumerate(suite.config.labels if suite.labels else ()):
         sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
         if len(sources) != 1:
-            mistake = f"has {listed(sources)}" if sources else "does not say where the labels are"
+            mistake = (
+                f"has {' and '.join(sources)}" if sources else "does not say where the labels are"
+            )
             yield Mistake(
                 ("labels", index),
                 f"{mistake}; must have exactly one of the keys {listed(LABEL_SOURCES)}",
@@ -567,7 +568,8 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
             yield from _check_id(key, section.rubric_id, ids, "suite's rubrics")
         elif section.source != "path" and len(ids) > 1:
             yield Mistake(
-                key, f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+                key,
+                f"is missing; must be the rubric that these labels are about, one of {listed(ids)}",
             )
 
 
@@ -575,7 +577,7 @@ def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -
     if choices and rubric_id not in choices:
         yield Mistake(
             key,
-            f"got {shown(rubric_id)}; the {noun} are {listed(choices)}",
+            f"got {shown(rubric_id)}, but the {noun} are {listed(choices)}",
             nearest_hint(rubric_id, choices, "id"),
         )
 
@@ -590,7 +592,9 @@ def _notices(
         sentences.append(f"these keys are not used: {', '.join(map(dotted, converted.unused))}")
     for probe in config.probes:
         if probe not in kinds:
-            sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
+            sentences.append(
+                f"probes.{probe} has no effect, because {probe} is not in {key_of_kinds}"
+            )
     for key in ("scores", "examples"):
         has_targets = any(rubric.scale.levels for rubric in rubrics)
         if mode == "binary" and not has_targets and getattr(config.cases, key):

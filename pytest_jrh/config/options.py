@@ -205,7 +205,7 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         if option.key in ini and (option.sets, value) in _OVERWRITING:
             # Each session would accept, remove or pay for what only one was to.
             flag = option.flag if value is True else f"{option.flag}={value}"
-            yield f"{setting}{value}: overwrites files; give {flag} on the command line instead"
+            yield f"{setting}{value}: overwrites files, so pass {flag} on the command line instead"
         is_limit = option.sets in ("max_calls", "max_cost") and value is not None
         if is_limit and not (math.isfinite(value) and value >= 0):
             yield f"{setting}{value}: must be a number >= 0"
@@ -213,7 +213,7 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
             if os.path.isdir(path):  # noqa: PTH112 - False where nobody may look
                 yield f"{setting}{path}: this is a folder; name a file in it"
             elif path.suffix.lower() not in REPORT_SUFFIXES and path.name != NO_PAGE:
-                expected = f"must end in {', '.join(REPORT_SUFFIXES)} ({NO_PAGE}: no page)"
+                expected = f"must end in {', '.join(REPORT_SUFFIXES)}, or be {NO_PAGE} for no page"
                 yield f"{setting}{path.name}: {expected}"
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"

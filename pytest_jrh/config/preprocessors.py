@@ -31,7 +31,7 @@ from pytest_jrh.core.transcript import ROLES, blocks_of, message_mistake, withou
 _RANDS_MODULE = "agent_helpers.preprocessors"
 _KEY = "cases.preprocess"
 _IMPORT_PATH = (
-    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's"
+    "make its folder importable (pytest's ini option `pythonpath = .` adds the project's folder)"
 )
 _KEYS = ("run_id", "epoch", "input", "target", "messages", "metadata")
 
@@ -102,7 +102,7 @@ def preprocessor_named(name: str) -> Preprocessor:
 
     path = name.strip()
     module_name, _, attribute = path.rpartition(":" if ":" in path else ".")
-    hint = f"built in: {listed(BUILT_IN)}"
+    hint = f"the built-in preprocessors are {listed(BUILT_IN)}"
     if module_name in ("", _RANDS_MODULE):
         if attribute not in BUILT_IN:
             raise InputError(
@@ -155,7 +155,7 @@ def apply(
                 stage="input",
                 cause=f"The preprocessor {module}.{name} {cause} "
                 f"(case {printable(run.run_id)}, epoch {run.epoch}).",
-                advice="It must return None, a dict of updates, or a list of messages.",
+                advice="A preprocessor must return None, a dict of updates, or a list of messages.",
                 places=code_places,
             )
     clean, changed = storable(state)
@@ -173,7 +173,7 @@ def apply(
 def _mistake(state: Fields, run: AgentRun) -> str | None:
     """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
     if set(state) != set(_KEYS):
-        return f"set the keys {listed(map(str, state))}; they must be {listed(_KEYS)}"
+        return f"set the keys {listed(map(str, state))}; the keys must be {listed(_KEYS)}"
     for key, kind in (("input", str), ("target", str), ("metadata", dict), ("messages", list)):
         if not isinstance(state[key], kind):
             return f"set {key!r} to {type(state[key]).__name__} instead of {kind.__name__}"

@@ -198,7 +198,7 @@ class Converted:
             value = {**value, **before}
         elif before is not None:
             other = dotted(self.written.get(path, path))
-            self.mistakes.add(written, f"{other} sets the same value; keep one of the two keys")
+            self.mistakes.add(written, f"{other} sets the same value; remove one of these two keys")
             return
         parent[path[-1]] = value
         self.written[path] = written
@@ -277,7 +277,7 @@ def known_names(
             names.append(name)
         else:
             hint = nearest_hint(str(name), known)
-            converted.mistakes.add((*path, index), received(name, " or ".join(known)), hint)
+            converted.mistakes.add((*path, index), received(name, f"one of {listed(known)}"), hint)
     return names
 
 
@@ -295,7 +295,9 @@ def _read(path: KeyPath, value: Any, values: dict[KeyPath, Any], mistakes: Mista
     depth = len(path)
     names = list(dict.fromkeys(str(known[depth]) for known in KNOWN if known[:depth] == path))
     if not isinstance(value, dict):
-        mistakes.add(path, received(value, f"a mapping (possible keys: {', '.join(names)})"))
+        mistakes.add(
+            path, received(value, f"a mapping with one or more of the keys {', '.join(names)}")
+        )
         return
     for name, item in value.items():
         place = (*path, name)
@@ -324,7 +326,7 @@ def _panel(converted: Converted, values: dict[KeyPath, Any], *, is_of_answers: b
         if columns is not None and not is_of_answers:
             converted.unused.append((*path, "preprocess_columns_map"))
         elif columns not in (None, of_suite):
-            message = "must be left out, or be the same as in the suite for all judges"
+            message = "must be left out, or be the same as in the suite"
             converted.mistakes.add((*path, "preprocess_columns_map"), message)
         of_judge = entry.pop("template", None)
         # Of answers those of one scale, which differ in its words alone.
@@ -371,8 +373,8 @@ def _scale(converted: Converted, values: dict[KeyPath, Any]) -> None:
     if template is None:
         return
     if not isinstance(template, str) or template not in _SCALES:
-        expected = " or ".join(f"{name} ({scale})" for name, scale in _SCALES.items())
-        converted.mistakes.add(written, received(template, expected))
+        expected = listed(f"{name} ({scale})" for name, scale in _SCALES.items())
+        converted.mistakes.add(written, received(template, f"one of {expected}"))
         return
     scale: Any = _SCALES[template]
     if scale == "ordinal":
@@ -547,7 +549,7 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
     names = known_names(converted, RUN, values[RUN], known) or []
     judged = known_names(converted, JUDGED, values[JUDGED], known) or names
     if not values[RUN]:
-        converted.mistakes.add(RUN, f"no test is to be run; list one or more of {', '.join(known)}")
+        converted.mistakes.add(RUN, f"names no test; list one or more of {', '.join(known)}")
     tests = {}
     texts = {}
     for name in (*names, UNCHANGED):
@@ -572,8 +574,8 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
             converted.written["rand", "tests", name, "rows"] = _ROWS_OF[name]
     for name in sorted({*judged}.difference(names).union(texts.keys() - judged)):
         message = (
-            f"{name} must be in both {dotted(RUN)} and this list: its cases are "
-            "made only if they are also judged"
+            f"{name} must be in both this list and {dotted(RUN)}, because its cases are made only "
+            "if they are also judged"
         )
         converted.mistakes.add(JUDGED, message)
     converted.put(RUN, "rand.tests", tests or None)

@@ -61,7 +61,7 @@ def _rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Probl
             lines = f"in lines {rubrics[rubric.id].line} and {rubric.line}"
             mistakes.add(
                 (*place, "id"),
-                f"duplicate id {shown(rubric.id)}, {lines}",
+                f"two rubrics have the id {shown(rubric.id)}, {lines}",
                 "ids must be unique, because cases and recordings are named after them",
             )
         rubrics.setdefault(rubric.id, rubric)
@@ -106,15 +106,18 @@ def suite_rubrics(
             rubric = replace(rubric, score_levels=rubric.score_levels or levels)  # noqa: PLW2901
             offered = scale_of(rubric.score_levels, within)
             if len(rubric.score_levels) == 1:
-                message = "has a scale with a single score"
+                message = "has a scale with only one score"
             elif not rubric.score_levels:
                 message = "has no score_levels, but this suite is ordinal"
                 hint = (
                     "add score_levels; or set rand.scale: [1, 5] for rubrics without score_levels"
                 )
         if not orders and bool(rubric.classes) != (mode == "classes"):
-            key, hint = "classes", "in cases.rubrics, choose only rubrics of one kind"
-            message = "has no classes, but this is a suite of classes"
+            key, hint = (
+                "classes",
+                "in cases.rubrics, choose only rubrics with classes, or only rubrics without",
+            )
+            message = "has no classes, but another rubric of this suite has classes"
             if rubric.classes:
                 message = f"has classes, but this suite is {mode}"
         if rubric.answers is not None:
@@ -124,7 +127,7 @@ def suite_rubrics(
             offered = paired(orders)
             if rubric.classes or rubric.score_levels or rubric.not_applicable:
                 message = "has its own answers; for pairs, the answers are first, second and tie"
-                hint = "leave out score_levels, classes and not_applicable"
+                hint = "remove score_levels, classes and not_applicable from the rubric"
         targeted[index] = replace(rubric, answers=rubric.offering(offered))
         if message:
             message = f"the rubric {shown(rubric.id)} {message}"
@@ -138,9 +141,9 @@ def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            expected = "a list of rubrics, or a mapping whose key rubrics has such a list"
+            expected = "a list of rubrics, or a mapping with the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
-            mistakes.add((), f"got a mapping of keys{found_keys}; must be {expected}")
+            mistakes.add((), f"got a mapping{found_keys}; must be {expected}")
             return [], prefix
         data = data["rubrics"]
     if not isinstance(data, list):
@@ -177,35 +180,31 @@ def _rubric(
         return None
     instructions = section.instructions or section.instruction
     if instructions is None:
-        mistakes.add((*path, "instructions"), "is missing; must be the text of the criterion")
+        mistakes.add((*path, "instructions"), "is missing; must be the text of the rule")
     elif section.instructions is not None and section.instruction is not None:
-        message = "the rubric has both instructions and instruction"
-        mistakes.add((*path, "instruction"), message, "keep one of them")
+        message = "the rubric has both keys, instructions and instruction"
+        mistakes.add((*path, "instruction"), message, "remove one of these keys")
     elif instructions.lstrip().startswith(PLACEHOLDER):
         mistakes.add((*path, "instructions"), _LEFT_AS_IS)
     levels = _levels(section, (*path, "score_levels"), mistakes)
     if section.classes and levels:
-        message = "the rubric has both score_levels and classes"
+        message = "the rubric has both keys, score_levels and classes"
         mistakes.add(
             (*path, "classes"),
             message,
-            "keep score_levels if the answers have an order, classes if they have none",
+            "keep score_levels if the answers have an order; if not, keep classes",
         )
-    known = {CANNOT_TELL, *NO_SUCH_WORDS}
+    taken = dict.fromkeys(NO_SUCH_WORDS, "cannot be a class; for n/a, set not_applicable: TEXT")
+    taken[CANNOT_TELL] = "cannot be a class, because people who label can answer this"
     for name in section.classes:
         # No other answer may have it, and a line of a file has to hold it.
         word = as_word(name)
-        if word in known or name != as_seen(name) or BETWEEN in name:
-            mistakes.add(
-                (*path, "classes", name),
-                received(
-                    name,
-                    f"a name in one line, without {BETWEEN}, different from those of the other "
-                    "answers (ignoring case); not n/a (use not_applicable: TEXT), and not "
-                    f"{CANNOT_TELL}",
-                ),
-            )
-        known.add(word)
+        message = taken.get(word)
+        if name != as_seen(name) or BETWEEN in name:
+            message = f"must be a short name in one line, with single spaces, without {BETWEEN}"
+        if message:
+            mistakes.add((*path, "classes", name), message)
+        taken[word] = "is the name of another class, too (upper and lower case are the same)"
     if len(mistakes) > before or instructions is None:
         return None
     rubric = Rubric(
@@ -234,6 +233,7 @@ def _levels(section: RubricEntry, path: KeyPath, mistakes: Mistakes) -> tuple[Sc
     scores = [level.score for level in levels]
     if scores and scores != [*range(scores[0], scores[0] + len(scores))]:
         mistakes.add(
-            path, f"the scores are {listed(map(str, scores), 8)}; list each once, without gaps"
+            path,
+            f"the scores are {listed(map(str, scores), 8)}, but must have no gaps or repetitions",
         )
     return tuple(ScoreLevel(level.score, level.label) for level in levels)

@@ -513,7 +513,8 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
         dict[str, _UNBLANK],
         Field(min_length=2, max_length=20),
         Takes(
-            "2 to 20 classes, each a name and when it is right, such as {tie: Both are as good.}"
+            "a mapping of 2 to 20 classes, each with a text that says when the class is right, "
+            "such as {tie: Both are as good.}"
         ),
     ] = Field(default_factory=dict)
     """In place of score_levels: the verdicts that a judge can choose from, which have no order.
@@ -560,8 +561,7 @@ def misfits(
                 key, keys = str(path[-1]), section.model_fields
                 hint = nearest_hint(key, keys, "key")
                 if issubclass(section, StageSection) and re.search(_KEY_WORDS, key):
-                    hint = "API keys come from the environment, such as OPENAI_API_KEY, and are "
-                    hint += "never in a config"
+                    hint = "set API keys in the environment, such as OPENAI_API_KEY"
                 where = "the sections of a config are"
                 if len(path) > 1:
                     where = f"the keys of {name((*place, *path[:-1]))} are"
@@ -578,7 +578,7 @@ def misfits(
                 message = received(value, words.replace("'", ""))
             case "model_type":
                 message = received(
-                    value, f"a mapping (possible keys: {listed(section.model_fields)})"
+                    value, f"a mapping with one or more of the keys {listed(section.model_fields)}"
                 )
                 if issubclass(section, StageSection) and isinstance(value, str):
                     hint = f"write {path[-1]}: {{model: {shown(value)}}}"

@@ -169,7 +169,7 @@ class Places:
                 if not paths:
                     looked = "; ".join(printable(base, 300) for base in self.bases)
                     self.mistakes.add(
-                        place, f"the glob {shown(relative)} matches nothing in {looked}"
+                        place, f"the glob {shown(relative)} matches no file in {looked}"
                     )
             else:
                 self._miss(relative, place, "the log")
@@ -179,7 +179,7 @@ class Places:
         """Say of a file that is nowhere where it was looked for."""
         paths, hint = [base / relative for base in self.bases], remote_hint(relative)
         looked = "; ".join(printable(path, 300) for path in paths)
-        message = f"{role} {shown(relative)} does not exist; looked for {looked}"
+        message = f"{role} {shown(relative)} does not exist; tried {looked}"
         if hint:
             message = f"{role} {shown(relative)} is not a file on this machine"
             paths = []

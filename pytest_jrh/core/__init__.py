@@ -165,8 +165,8 @@ def name_problem(name: str) -> str | None:
     if not name.strip():
         return "must be a name"
     if len(name) > _LONGEST_NAME:
-        return f"a name has at most {_LONGEST_NAME} characters"
-    return None if name.isprintable() else "a name has no control characters"
+        return f"a name must have at most {_LONGEST_NAME} characters"
+    return None if name.isprintable() else "a name must have no control characters"
 
 
 def same_lines(text: str) -> str:
@@ -333,7 +333,7 @@ def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | Non
 
 
 def nearest_hint(
-    word: str, choices: Iterable[str], noun: str = "", cutoff: float = 0.6
+    word: str, choices: Iterable[str], noun: str = "name", cutoff: float = 0.6
 ) -> str | None:
     """The hint that names the choice which a mistyped word most likely meant, where there is one;
     `noun` is what the choices are.
@@ -341,7 +341,7 @@ def nearest_hint(
     choice = nearest(word, choices, cutoff)
     if choice is None:
         return None
-    return f'"{one_line(choice)}" is the nearest {noun}'.rstrip()
+    return f'"{one_line(choice)}" is the nearest {noun}'
 
 
 def spreadsheet_hint(name: str, choices: Iterable[str]) -> str | None:
@@ -352,7 +352,7 @@ def spreadsheet_hint(name: str, choices: Iterable[str]) -> str | None:
     for choice in choices:
         if choice != name and _SPREADSHEET.sub("", choice) == bare:
             ids = f'"{visible(choice)}" as "{visible(name)}"'
-            return f"a spreadsheet may have written {ids}: keep ids as text"
+            return f"a spreadsheet may have written {ids}: format the ids as text"
     return None
 
 
@@ -383,7 +383,7 @@ def shown(value: object) -> str:
     """Render a received value as a user may have typed it; collections are only named."""
     match value:
         case None:
-            return "nothing"
+            return "no value"
         case bool():
             return "true" if value else "false"
         case str():
@@ -391,7 +391,7 @@ def shown(value: object) -> str:
         case int() | float():
             return printable(str(value))
         case dict():
-            return "a mapping of keys"
+            return "a mapping"
         case _:
             return "a list"
 

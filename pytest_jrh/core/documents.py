@@ -543,9 +543,14 @@ def misfit(
 ) -> InputError:
     """The first mistake that pydantic found in a value, which is `what`."""
     first = error.errors(include_url=False, include_input=False)[0]
-    reason = first["msg"].removeprefix("Value error, ")
+    reason = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    reason = reason.replace("Field required", "is missing")
     return InputError(
-        f"{reason[:1].lower()}{reason[1:]}; {what}", file, line, dotted(first["loc"]) or None, hint
+        f"{reason[:1].lower()}{reason[1:]}, so {what}",
+        file,
+        line,
+        dotted(first["loc"]) or None,
+        hint,
     )
 
 

@@ -219,7 +219,7 @@ def remote_hint(name: str) -> str | None:
     scheme, separator, _ = name.partition("://")
     if not separator or not scheme.isalnum():
         return None
-    return "remote files are not supported; copy it to this machine first, and name the copy"
+    return "remote files are not supported; copy the file to this machine first, and name the copy"
 
 
 def file_name_part(text: str) -> str:

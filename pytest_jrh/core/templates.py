@@ -65,7 +65,7 @@ class Template:
         except Exception as error:
             # Whatever a template's own expressions raise is a mistake in the template.
             cause = str(error) or f"an expression failed with {type(error).__name__}"
-            raise InputError(f"the template does not render: {cause}", file=self.origin) from error
+            raise InputError(f"the prompt does not render: {cause}", file=self.origin) from error
 
 
 def parse_template(
@@ -84,16 +84,11 @@ def parse_template(
         name = missing[0].partition("|")[0]
         placeholder = f"{{{name}}}" if style == "braces" else f"{{{{ {name} }}}}"
         message = (
-            f"the template must use {_listed(missing).replace('|', ' or ')}, but it uses "
-            f"{'only ' if used else ''}{_listed(used)}"
+            f"the prompt must use {_listed(missing).replace('|', ' or ')}, but does not; the "
+            f"variables are {_listed(allowed)}"
         )
-        problems.append(
-            Problem(
-                f"{message}; available: {_listed(allowed)}",
-                origin,
-                hint=f"write {placeholder} where it belongs",
-            )
-        )
+        hint = f"write {placeholder} where the model should read this text"
+        problems.append(Problem(message, origin, hint=hint))
     if problems:
         raise InputError(problems)
     return Template(
@@ -177,7 +172,7 @@ def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> _Used:
         variables = meta.find_undeclared_variables(tree)
     except TemplateSyntaxError as error:
         raise InputError(
-            f"not a jinja template: {error.message}", file=origin, line=error.lineno
+            f"is not a valid Jinja template: {error.message}", file=origin, line=error.lineno
         ) from error
     lines: dict[str, int] = {}
     for used in tree.find_all(nodes.Name):
@@ -197,7 +192,7 @@ def _unknown(
     line: int | None,
     hint: str | None = None,
 ) -> Problem:
-    message = f"unknown variable {shown}; available: {_listed(allowed)}"
+    message = f"unknown variable {shown}; the variables are {_listed(allowed)}"
     hint = nearest_hint(name, sorted(allowed)) or hint
     if (known := known_name(name)) in allowed:
         hint = f"write {shown.replace(name, known)}"

@@ -316,7 +316,7 @@ def load_cases(path: str | Path) -> list[Case]:
     line for what is missing or cannot be used.
     """
     if not Path(path).is_file():
-        raise InputError("there is no such file", path)
+        raise InputError("no such file", path)
     return [entry.case() for entry in read_jsonl(Path(path)).entries.values()]
 
 

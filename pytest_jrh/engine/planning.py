@@ -168,13 +168,12 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
     sentences = [f"{_asked(surveys)}: {counted(len(surveys), 'case')}, {recorded} recorded."]
     if unrecorded := sum(survey.stays_unrecorded for survey in surveys):
         sentences.append(
-            f"{counted(unrecorded, 'case')} would be unrecorded: the record mode does not make "
-            "missing calls (`once` does not add to a complete recording; `new_episodes` does)."
+            f"{counted(unrecorded, 'case')} would be unrecorded, because the record mode does not "
+            "make missing calls (`once` does not add to a complete recording; `new_episodes` does)."
         )
     if asks and all(pair == ("none", "none") for pair in modes.values()):
         sentences.append(
-            "Record mode none makes no calls: the calls above would be made with "
-            "--jrh-record-mode=new_episodes."
+            "Record mode none makes no calls; the calls above need --jrh-record-mode=new_episodes."
         )
     sentences.append("")
     for suite in dict.fromkeys(survey.spec.suite for survey in surveys):
@@ -195,8 +194,8 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
 
 
 _RUNS_CODE = (
-    "Judges that are code are not called now, so the total has at most one call of them per case; "
-    "in a session, each of their requests counts."
+    "Judges in code are not called now, so the total has at most one call per case for each of "
+    "these judges; a session counts each request."
 )
 _TOGETHER = (
     "A judge with `together: true` judges an unedited run under all rubrics in one call, which is "

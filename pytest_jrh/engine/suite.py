@@ -404,8 +404,10 @@ def _judges(
                     template = judge.template
                     # It would judge all of them by a rubric of its own.
                     if template.variables.isdisjoint({"rubric", "rubrics"}):
-                        message = "the prompt does not use rubric, but the suite has several"
-                        hint = "write {{ rubric }} where the text of the rubric belongs"
+                        message = (
+                            "the prompt must use rubric, because the suite has several rubrics"
+                        )
+                        hint = "write {{ rubric }} where the judge should read the rubric"
                         raise InputError(message, template.origin, hint=hint)
                 continue
             with loading_for_replay() as tried:
@@ -435,13 +437,13 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
         raise InputError(
             f"this file has no case of the suite {suite.name!r}",
             path,
-            hint=f"The cases in the file are of the suite {listed(other_suites)}; suites are named "
-            "after their config files.",
+            hint=f"Its cases are of the suite {listed(other_suites)}; a suite is named "
+            "after its config file.",
         )
     notices = without_cases(suite, path, cases.entries.values())
     if foreign := len(cases.foreign):
         lines = f"{counted(foreign, 'line')} without `format` and `case_id`"
-        notices.append(f"{path.name}: {lines} left out: pytest-jrh did not write them.")
+        notices.append(f"{path.name}: left out {lines}, which pytest-jrh did not write.")
     return ready.noting(
         notices,
         labels={
@@ -596,7 +598,7 @@ class LoadedSuites:
                     f"a suite is named after its file, and the suite of {former.config_file} has "
                     f"the name `{suite.name}`, too",
                     suite.config_file,
-                    hint="Rename one of the two files.",
+                    hint="Rename one of the two config files.",
                 )
             for key, folder, former_folder in (
                 ("rand.results", suite.results_dir, former.results_dir),

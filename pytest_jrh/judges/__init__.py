@@ -86,8 +86,8 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> Iterator[tuple[str, 
     """The keys without meaning for a judge of this kind, each with a message and a hint."""
     kinds = _kinds_of(section)
     if len(kinds) > 1:
-        message = f"{listed(kinds)} are set, but a judge can have only one of these keys"
-        yield kinds[1], message, "keep one of the keys"
+        message = f"a judge can have only one of the keys {listed(kinds)}"
+        yield kinds[1], message, "remove all but one of these keys"
     kind_text = "is a prompt" if kind is PROMPT else f"has the key {kind.key}"
     kinds_with: dict[str, list[str]] = {}
     for other_kind in JUDGES.values():
@@ -96,4 +96,8 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> Iterator[tuple[str, 
     for name in sorted(kinds_with):
         if getattr(section, name, None) is not None:
             message = f"{name} does not apply to a judge that {kind_text}"
-            yield name, message, f"{name} applies only to a judge with {listed(kinds_with[name])}"
+            yield (
+                name,
+                message,
+                f"{name} applies only to a judge with {' or '.join(kinds_with[name])}",
+            )

@@ -182,7 +182,10 @@ class TogetherPython(PythonJudge):
         verdicts = {}
         for rubric_id, verdict in value.items():
             if rubric_id not in ids:
-                hint = nearest_hint(str(rubric_id), ids, "id") or f"the rubrics are: {listed(ids)}"
+                hint = (
+                    nearest_hint(str(rubric_id), ids, "id")
+                    or f"the rubrics are {listed(map(shown, ids))}"
+                )
                 raise scoring.invalid(
                     f"gave a verdict on {shown(rubric_id)}, which is not a rubric; {hint}"
                 )
@@ -227,11 +230,10 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
         file_beside = Path(module_file).with_name(f"{name}.py")
         if imported_file != file_beside and file_beside.is_file():
             message = (
-                f"{shown_path(path)!r} imports {shown(name)} from its folder, but a module of that "
+                f"{shown_path(path)!r} imports {shown(name)} from its folder, but a module of this "
                 f"name was imported before, from {imported_file.parent.name}/{imported_file.name}"
             )
-            hint = "rename one of the two modules, or turn their folders into packages"
-            raise InputError(message, key=_IN_CONFIG, hint=hint)
+            raise InputError(message, key=_IN_CONFIG, hint="rename one of the two modules")
     digest = code_digest(function, module_file=module_file)
     return python_judge(settings, digest, shown_path(path), function)
 

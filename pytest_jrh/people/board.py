@@ -406,7 +406,7 @@ def drawn_evenly(
             f"{size} cases are too few to draw evenly from {len(by_word):,} different values "
             f"({listed(by_word, 5)})",
             key="--by",
-            hint=f"name a column with fewer values, or draw {_FEWEST} or more of each: --sample",
+            hint=f"name a column with fewer values, or draw {_FEWEST} or more per value (--sample)",
         )
     weights = {}
     fewest_first = sorted(by_word.items(), key=lambda of_word: len(of_word[1]))

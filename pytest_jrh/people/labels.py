@@ -188,8 +188,8 @@ def _from_log(
             rows.append(LabelRow(run_id, epoch=epoch, label=value))
     if not rows:
         raise InputError(
-            f"got {shown(name)}, which no case has; the {plural} are "
-            f"{listed(known_names) or 'none'}",
+            f"no case has {shown(name)}; the {plural} of the cases are "
+            f"{listed(map(shown, known_names)) or 'none'}",
             key=config_key,
         )
     if not settings.map and not joiner.ordinal:
@@ -214,7 +214,7 @@ def _refuse_unclear(key: str, rows: Sequence[LabelRow], bare_words: Collection[s
             f"has the values {listed(sorted(values), 5)}, but no map says which of them is "
             "violated",
             key=key,
-            hint="in map, map each value to violated, satisfied or null (no label)",
+            hint="set `map`, to map each value to violated, satisfied or null (no label)",
         )
 
 
@@ -407,7 +407,7 @@ class Joiner:
                 Problem(
                     "each label was given for another wording of its rubric",
                     file,
-                    hint="label again; or, if the rubric means the same, empty rubric_digest",
+                    hint="label again; if the rubric means the same, empty its rubric_digest",
                 )
             )
         for reason, count in left_out.items():
@@ -422,7 +422,7 @@ class Joiner:
             return rubric_id
         if not rubric_id and len(self.rubrics) == 1:
             return next(iter(self.rubrics))
-        rubrics = f"the suite's rubrics are {listed(self.rubrics)}"
+        rubrics = f"the suite's rubrics are {listed(map(shown, self.rubrics))}"
         if rubric_id:
             raise DamagedError(f"got {shown(rubric_id)}; {rubrics}", path=("rubric_id",))
         raise DamagedError(
@@ -436,8 +436,8 @@ class Joiner:
         run_id = as_known(row.run_id, self._epochs)
         if row.line and run_id in self.unclear:
             raise DamagedError(
-                f"got {shown(run_id)}, which may mean several cases",
-                f"write the id of the case that is meant: {listed(self.unclear[run_id], 5)}",
+                f"got {shown(run_id)}, which can be several cases",
+                f"write the full id of one case, such as {listed(self.unclear[run_id], 5)}",
                 ("run_id",),
             )
         if run_id not in self._epochs:
@@ -453,8 +453,8 @@ class Joiner:
                 hint = spreadsheet_hint(run_id, self._epochs)
                 hint = hint or nearest_hint(run_id, self._epochs, "id")
             raise DamagedError(
-                f"got {shown(run_id)}, and no case has this id; the cases are "
-                f"{listed(self._epochs, 5)}",
+                f"no case has the id {shown(run_id)}; the ids are "
+                f"{listed(map(shown, self._epochs), 5)}",
                 hint,
                 ("run_id",),
             )
@@ -501,8 +501,8 @@ def _add_vote(votes: _Votes, row: LabelRow, value: int | None) -> bool:
     if first_value == value:
         return first_row is row
     message = (
-        f"this label ({as_seen(row.label)}) of the case {shown(row.run_id)} differs from line "
-        f"{first_row.line} ({as_seen(first_row.label)})"
+        f"the case {shown(row.run_id)} has the label {as_seen(row.label)} here, but "
+        f"{as_seen(first_row.label)} in line {first_row.line}"
     )
     hint = "remove one of the two labels"
     if not row.annotator:
@@ -650,10 +650,11 @@ class LabelTable:
         label_file = read_rows(self.path)
         if label_file.unused:
             raise InputError(
-                f"is not a file of labels: it has the columns {listed(label_file.unused)}",
+                "has columns that a file of labels does not have: "
+                f"{listed(map(shown, label_file.unused))}",
                 self.path,
                 1,
-                hint="name another file: --out CSV",
+                hint="name another file with --out, so that this file is not overwritten",
             )
         return label_file.rows
 
@@ -693,16 +694,18 @@ class LabelTable:
                     lost.append(rows[0].run_id)
                 else:
                     votes[case_digest(case)] = rows
-        gone = f"not shown, because the text or rubric differs from {file}: "
-        gone += f"{counted(len(lost), 'case')} on which people disagree ({listed(lost, 5)})"
+        gone = (
+            f"people disagree on {counted(len(lost), 'case')} ({listed(lost, 5)}) whose text or "
+            f"rubric is different in {file}, so the page does not show this"
+        )
         if not votes:
-            message = gone if lost else f"has no labels that differ on a case in {file}"
+            message = gone if lost else f"no case in {file} has labels that differ"
             if not exists(self.path):
                 message = "no such file"
             raise InputError(
                 message,
                 self.path,
-                hint="name the table that was labelled, with the same --rubric, --text and --case",
+                hint="name the labelled table and its labels, with the same options as before",
             )
         return votes, [gone] if lost else []
 

@@ -113,7 +113,9 @@ def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pyt
     lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
     # What a module raised while it was imported is among them.
     return pytest.UsageError(
-        redactor.of_code(f"{role} cannot be used, {counted(len(problems), 'problem')}:\n{lines}")
+        redactor.of_code(
+            f"{role} cannot be used, because of {counted(len(problems), 'problem')}:\n{lines}"
+        )
     )
 
 

@@ -91,6 +91,6 @@ def register(config: pytest.Config) -> None:
 
 def _add(config: pytest.Config, table: dict[str, Any], name: str, row: object, what: str) -> None:
     if name in table:
-        raise pytest.UsageError(f"pytest_jrh_register: a {what} {name!r} is registered already")
+        raise pytest.UsageError(f"pytest_jrh_register: the {what} {name!r} is already registered")
     table[name] = row
     config.add_cleanup(lambda: table.pop(name))

@@ -115,6 +115,6 @@ def refuse_options(config: pytest.Config) -> None:
     if typed:
         verb = "needs" if len(typed) == 1 else "need"
         raise pytest.UsageError(
-            f"{', '.join(typed)} {verb} a suite, and none was collected. Name the config of a "
-            "suite with --jrh-config=FILE."
+            f"{', '.join(typed)} {verb} a suite, but pytest collected no suite. Name the config of "
+            "a suite with --jrh-config=FILE."
         )

@@ -303,10 +303,9 @@ class Reviewing:
         if session.is_distributed:
             refusal = "the review page is not supported under xdist; review with -n0"
         elif os.environ.get("CI"):
-            refusal = "no review page, because CI is set; recorded decisions apply"
+            refusal = "no page is opened, because CI is set; decisions of earlier reviews apply"
         elif not (is_asked or terminal.isatty):
-            refusal = "rand.review opens the review page only on a terminal; --jrh-review opens it "
-            refusal += "anywhere"
+            refusal = "to open the review page without a terminal, pass --jrh-review"
         if refusal:
             terminal.write_line(f"jrh: {refusal}")
             return

@@ -256,14 +256,14 @@ class TapedCalls:
             return Unscored(
                 "unrecorded",
                 stage=JUDGE.name,
-                cause=f"{asker} was stopped: {halt.what}, which cannot be recorded.",
+                cause=f"{asker} was stopped, because {halt.what}, which cannot be recorded.",
                 advice=_NETWORK_ADVICE,
                 places=error_places(error),
             )
         assert halt.request is not None
         cause = f"{asker} sent {halt.what}, which is not recorded"
         if entry is None or not entry.exchanges:
-            return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
+            return self.tape.missing(JUDGE.name, f"{cause}, and the case has no recorded request.")
         changes = changes_from(entry.exchanges, halt.request)
         if entry.asked != code.asked:
             cause = f"{cause}; the nearest recorded request differs."

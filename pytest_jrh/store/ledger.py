@@ -109,7 +109,7 @@ def _offered(result: CaseResult) -> CaseResult:
     """A result whose answers are on offer; raises `ValueError` for another word."""
     answers = [*result.scores, result.label or 0]
     if not all(map(result.scale.may_be, answers)):
-        raise ValueError("scores and label must be among the answers")
+        raise ValueError("a score or the label is not an answer of this case")
     return result
 
 
@@ -242,14 +242,17 @@ def parsed(text: str, name: str) -> Baseline:
             case = _line_from(line.encode("utf-8", "surrogatepass"))
         except ValidationError as error:
             raise misfit(
-                error, "this line is not one of a baseline", name, number, _RESTORE
+                error, "this line is not from a baseline", name, number, _RESTORE
             ) from None
         if isinstance(case, JudgeLine):
             judges.append(case)
             continue
         if case.case_id in cases:
             raise InputError(
-                f"duplicate case {json.dumps(case.case_id)}", name, number, hint="keep one of them"
+                f"an earlier line has the same case {json.dumps(case.case_id)}",
+                name,
+                number,
+                hint="keep one of these lines",
             )
         cases[case.case_id] = case
     return Baseline(cases, tuple(judges))
@@ -347,7 +350,7 @@ class BaselineFile:
             )
             return [
                 _named(head, lost, node),
-                "Mend or deselect these cases, and update the baseline again.",
+                "Fix or deselect these cases, and update the baseline again.",
             ]
         if not made.baseline.cases:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
@@ -398,8 +401,8 @@ def baseline_there(
         try:
             return parsed(text, file.name)
         except InputError:
-            remedy = f"{name} in the base branch has an older format, or is damaged"
-    return f"whether this pull request changes the baseline is unknown: {remedy}"
+            remedy = f"{name} in the base branch has an older format or is damaged"
+    return f"whether this pull request changes the baseline is unknown, because {remedy}"
 
 
 def _base_commit(folder: Path, variable: str, base: str) -> str:

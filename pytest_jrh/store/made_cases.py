@@ -106,10 +106,10 @@ def read_jsonl(path: Path) -> RecordIndex:
         if record.case_id in entries:
             first = entries[record.case_id].place.number
             raise InputError(
-                f"duplicate case_id {record.case_id!r}, first on line {first}",
+                f"case_id {record.case_id!r} is also in line {first}",
                 path,
                 line.number,
-                hint="Keep one of the two lines.",
+                hint="Remove one of the two lines.",
             )
         entries[record.case_id] = RecordEntry.of(record, line)
     return RecordIndex(entries, foreign)
@@ -409,7 +409,9 @@ def earlier_results(
     try:
         stored = {case: entry.result for case, entry in read_ledger(path).items()}
     except InputError as error:
-        return {}, [f"The results of earlier sessions cannot be used, and were replaced.\n{error}"]
+        return {}, [
+            f"The results of earlier sessions were replaced, because they cannot be used.\n{error}"
+        ]
     results = {}
     left_out = 0
     for case, result in stored.items():
@@ -434,7 +436,7 @@ def earlier_results(
     if not left_out:
         return results, []
     return results, [
-        f"{counted(left_out, 'result')} of earlier sessions left out of {path.name}, because the "
+        f"{path.name} leaves out {counted(left_out, 'result')} of earlier sessions, because the "
         "case, the judge or the number of repeats has changed."
     ]
 

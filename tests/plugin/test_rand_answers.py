@@ -224,7 +224,7 @@ def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: Mo
         (
             "judges",
             [{"name": "a", "model": "openai/a", "preprocess_columns_map": {"request": "x"}}],
-            "be the same as in the suite for all judges",
+            "be the same as in the suite",
         ),
     ],
 )

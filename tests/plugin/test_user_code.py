@@ -69,7 +69,7 @@ def test_a_plan_runs_no_judges_code(judged: MakeJudged, pytester: pytest.Pyteste
     done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
     flat = " ".join(done.stdout.str().split())
     assert "(0 to 1 judge)" in flat
-    assert "Judges that are code are not called now, so the total has at most one call" in flat
+    assert "Judges in code are not called now, so the total has at most one call per case" in flat
 
 
 HOOK = """
@@ -161,4 +161,4 @@ def test_a_name_that_is_in_use_is_refused(pytester: pytest.Pytester, project: Pa
     conftest.write_text(f"{conftest.read_text('utf-8')}    tables.judges.append(WORDS)\n", "utf-8")
     result = pytester.runpytest_subprocess("--jrh-config=chats.jrh.yml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*a judge 'forbidden_words' is registered already"])
+    result.stderr.fnmatch_lines(["*the judge 'forbidden_words' is already registered"])

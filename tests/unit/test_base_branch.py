@@ -128,6 +128,6 @@ def test_a_base_of_an_earlier_form_is_one_line(origin: Path) -> None:
     made = pull_request(origin, BASE.replace('"format": 3', '"format": 2'), ACCEPTS)
     found = baseline_there(checkout(origin, made["merged"], "--depth=2") / FILE, GITHUB)
     assert found == (
-        "whether this pull request changes the baseline is unknown: ./baseline.json in "
-        "the base branch has an older format, or is damaged"
+        "whether this pull request changes the baseline is unknown, because ./baseline.json "
+        "in the base branch has an older format or is damaged"
     )

@@ -90,12 +90,12 @@ def test_what_is_saved_is_what_is_loaded(
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("[]", 1, "this line is not one of a baseline: "),
-        ('{"format": 1, "cases": []}', 1, "this line is not one of a baseline: "),
+        ("[]", 1, "must be an object, so this line is not from a baseline"),
+        ('{"format": 1, "cases": []}', 1, "so this line is not from a baseline"),
         (f"{LINE}<<<<<<< HEAD\n", 2, "contains a merge conflict"),
-        (f"{LINE}{LINE}", 2, "duplicate case "),
-        (f"{LINE}[]\n", 2, "this line is not one of a baseline"),
-        (LINE + LINE.replace('"scores": [1]', '"scores": ["1"]'), 2, "is not one of a baseline"),
+        (f"{LINE}{LINE}", 2, "an earlier line has the same case "),
+        (f"{LINE}[]\n", 2, "this line is not from a baseline"),
+        (LINE + LINE.replace('"scores": [1]', '"scores": ["1"]'), 2, "line is not from a baseline"),
     ],
 )
 def test_what_is_no_baseline_is_refused_with_its_line(text: str, line: int, message: str) -> None:

@@ -388,13 +388,13 @@ def test_what_has_no_counterpart_is_kept_and_said(turns: list[Any], what: str) -
     ("turn", "complaint"),
     [
         ("hello", 'message 1 is "hello"; must be an object with a "role"'),
-        ({"content": "x"}, "message 1 has nothing as its role; must be one of system, user"),
+        ({"content": "x"}, "message 1 has no value as its role; must be one of system, user"),
         ({"role": "assistant calls pay"}, 'message 1 has "assistant calls pay" as its role'),
         ({"role": "user", "content": 7}, "message 1 has 7 as its content"),
         ({"role": "user", "text": "Hi."}, "message 1 has the key text in place"),
         ({"role": "model", "parts": [{"text": "Hi."}]}, "message 1 has the key parts in place"),
         ({"role": "user", "content": [7]}, "message 1 has a part that is 7"),
-        ({"role": "assistant", "tool_calls": {}}, "message 1 has a mapping of keys as its tool_"),
+        ({"role": "assistant", "tool_calls": {}}, "message 1 has a mapping as its tool_"),
         ({"role": "assistant", "tool_calls": [{}]}, "message 1 has a tool call whose name is"),
     ],
 )

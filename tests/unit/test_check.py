@@ -177,7 +177,7 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(run: Run) -> None
     code, text = run(path, "--cluster", "run", "--report=r.json")
     printed = " ".join(text.split())
     assert code == 0
-    assert "label: not in the figures below, except in how many are violated." in printed
+    assert "without a label, except in the share of violated verdicts." in printed
     assert "The judge calls 200 of 400 cases violated (50.0%, " in printed
     judge = json.loads(Path("r.json").read_text("utf-8"))["suites"]["verdicts"]["judges"]["default"]
     assert judge["violations"]["labelled"] == judge["overall"]["n"] == 40
@@ -198,7 +198,7 @@ def test_each_case_without_a_label_is_counted_once(
 ) -> None:
     table = "\n".join(["case,ann,bo,verdict", "a,1,1,1", "b,0,0,0", *rows.split()])
     _, text = run(written(table), "--label=ann", "--label=bo")
-    lines = re.findall("(.+) (?:without a label: not in|with neither label)", text)
+    lines = re.findall("(?:leave out|ignore) (.+?) with(?:out a| neither) label", text)
     assert lines == [unlabelled, *filter(None, [bare])]
     assert "cases without a label, because people disagree" in text
 
@@ -441,10 +441,10 @@ CASES = [f"c{number},{number % 2},{int(number % 3 == 0)}" for number in range(12
 @pytest.mark.parametrize(
     ("name", "values", "options", "taken"),
     [
-        ("run", "a", (), '"id" as case; not used: run'),
+        ("run", "a", (), '"id" as case; not used: "run"'),
         ("task", "abc", (), None),
         ("run", "abc", ("--cluster=run",), '"id" as case, "run" as cluster'),
-        ("run", "abcd", ("--cluster=none",), '"id" as case; not used: run'),
+        ("run", "abcd", ("--cluster=none",), '"id" as case; not used: "run"'),
         ("run", "abcde", (), '"id" as case, "run" as cluster'),
         ("item", "abcdefghijkl", (), '"id" as case, "item" as cluster'),
     ],
@@ -528,7 +528,7 @@ def test_a_row_without_a_label_fails_nothing(run: Run, option: str) -> None:
         assert (code, failing in printed) == (int(empty > 2), True), printed
         # On the other scales the second one is disputed.
         bare = "2 cases" if "scale" in option else "1 case"
-        assert f"{bare} with neither label nor verdict: ignored" in " ".join(printed.split())
+        assert f"ignore {bare} with neither label nor verdict." in " ".join(printed.split())
     new, old = written(head + "".join(whole[3:])), written(head + "".join(whole), "old.csv")
     code, printed = run(new, f"--baseline={old}", *how)
     assert (code, "FAIL  1 case has no verdict" in printed) == (1, True), printed
@@ -542,7 +542,7 @@ def test_the_first_lines_and_the_last_say_what_can_be_done(run: Run) -> None:
             f"t{number},k{number % 2},where is my parcel {number},{word},{word},{word.lower()}"
         )
     options = ("--baseline=before", "--classes=OK,Not OK")
-    first = '"Ticket-ID" as case, "before" as baseline; shown: Customer question; not used: kind'
+    first = '"Ticket-ID" as case, "before" as baseline; shown: "Customer question"; not used: "k'
     code, printed = run(written("\n".join(rows)), *options)
     text = " ".join(printed.split())
     assert (code, first in text, "ok = OK" in text) == (0, True, False), printed
@@ -572,8 +572,8 @@ def test_what_fails_stays_on_a_full_screen_with_the_worse_judge_first(run: Run) 
         == '1 case has no verdict (line 5: "verdict" is empty): --common leaves these'
     )
     assert (code, len(lines) < 24, "more row" in printed) == (1, True, False)
-    assert '! 40 cells of "human" read as empty: spreadsheet errors' in printed
-    assert '! 1 cell of "verdict" read as empty: ' in printed
+    assert '! "human" has 40 spreadsheet errors, read as no value' in printed
+    assert '! "verdict" has 1 spreadsheet error, ' in printed
 
 
 def test_on_a_wide_scale_right_is_near_the_label_and_exact_is_told_apart(run: Run) -> None:
@@ -628,7 +628,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,1,1,1\n", "", ":2: has 4 cells"),
     ('{"label": 1, "verdict": [1]}', "", ':1: verdict: got "[1]"'),
     ('{"label": 1, "verdict": 1}\n{"label": 1,\n', "", ":2: is not valid JSON"),
-    (HEAD + "a,,1\nb,1,\n", "", "no row has both a label and a"),
+    (HEAD + "a,,1\nb,1,\n", "", "no case has both a label and a"),
     ("label\nfail\n", "--verdict=label", "no unused column was recognized as labels"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "compared with itself"),
     ("human_says,verdict\n1,0\n", "", 'the columns are "human_says"'),
@@ -660,7 +660,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (TWO_PEOPLE, "--label=human --label=other --annotator=judge", "leave out --annotator"),
     (TWO_PEOPLE, "--case=id --case=other", "argument --case: given twice"),
     (TWO_PEOPLE, "--map=Fine=0 --map=fine=1", "two meanings"),
-    (TWO_PEOPLE, "--one=passed", "gives a 1 two meanings"),
+    (TWO_PEOPLE, "--one=passed", "gives 1 two meanings"),
     (TWO_PEOPLE, "--case=id --rubric=id", '--case and --rubric must not both name "id"'),
     (TWO_PEOPLE, "--baseline=./table.csv", "would be compared with itself"),
     (TWO_PEOPLE, "--one=humann=passed", 'is no column "humann"'),
@@ -732,7 +732,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
     row = '{"label": 1, "verdict": 1}'
     table = written(row, "verdicts.json")
     assert '"verdicts.json" is the nearest file' in run("verdict.json")[1]
-    assert "which is also read" in run(table, f"--report={table}")[1]
+    assert "but the command also reads this file" in run(table, f"--report={table}")[1]
     assert table.read_text() == row
     Path("runs.eval").write_bytes(b"PK\x03\x04 no table")
     code, text = run("runs.eval")
@@ -746,7 +746,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
     [
         ("id,verdict\na,0\n", "id,target\na,0\na,1\n", "labels.csv:3: target: the case"),
         ("id,verdict\na,0\n", "id,target\nb,0\n", "has no labelled case"),
-        ("id,verdict\n1,0\n", "id,target\n1.0,0\n", 'written "1" as "1.0": keep ids as text'),
+        ("id,verdict\n1,0\n", "id,target\n1.0,0\n", 'written "1" as "1.0": format the ids as text'),
         (
             "id,gut,verdict\na,0,0\n",
             "id,target\na,0\n --label=gut",

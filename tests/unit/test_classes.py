@@ -86,17 +86,17 @@ def test_cases_of_other_answers(rubric: Rubric, on_offer: Any, edited: Any, posi
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("classes: {a: One., A: Two.}", "different from those of the other answers"),
+        ("classes: {a: One., A: Two.}", "is the name of another class, too"),
         ("classes: {n/a: One., b: Two.}", "not_applicable: TEXT"),
-        ("classes: {Not Applicable: One., b: Two.}", "not n/a"),
-        ("classes: {cannot tell: One., b: Two.}", "not cannot tell"),
+        ("classes: {Not Applicable: One., b: Two.}", "for n/a, set"),
+        ("classes: {cannot tell: One., b: Two.}", "because people who label can answer this"),
         ("classes: {a|b: One., b: Two.}", "without |"),
         ('classes: {"a\\nb": One., b: Two.}', "in one line"),
         ("classes: {a: One.}", "2 to 20 classes"),
         (f"classes: {json.dumps(dict.fromkeys(map(str, range(21)), 'x'))}", "2 to 20 classes"),
         ("classes: {a: ' ', b: Two.}", "must be text"),
         ("classes: [a, b]", "2 to 20 classes"),
-        ("classes: {a: One., b: Two.}, score_levels: [{score: 0, label: x}]", "both score_levels"),
+        ("classes: {a: One., b: Two.}, score_levels: [{score: 0, label: x}]", "both keys, "),
         ("not_applicable: 3", "must be text"),
     ],
 )
@@ -126,7 +126,7 @@ def test_rubrics_of_one_suite_are_of_one_kind(tmp_path: Path) -> None:
     assert (mode, problems, fourth.scale) == ("binary", [], spelled(BINARY))
     assert (third.scale.line, fourth.scale.line) == ("binary|n/a", "binary")
     [problem] = suite_rubrics(document, str(path), ["a", "d"], None)[-1]
-    assert "this is a suite of classes" in str(problem)
+    assert "another rubric of this suite has classes" in str(problem)
     [problem] = suite_rubrics(document, str(path), ["a"], [1, 5])[-1]
     assert "has classes, but this suite is ordinal" in str(problem)
 
@@ -223,9 +223,9 @@ OF_CASE = '{"format": 3, "case_id": "a", '
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (OF_CASE + '"scores": ["tied"], "answers": "|tie|win"}', "scores"),
-        (OF_CASE + '"scores": ["tie"], "answers": ""}', "scores"),
-        (OF_CASE + '"scores": ["n/a"], "answers": "binary"}', "scores"),
+        (OF_CASE + '"scores": ["tied"], "answers": "|tie|win"}', "a score"),
+        (OF_CASE + '"scores": ["tie"], "answers": ""}', "a score"),
+        (OF_CASE + '"scores": ["n/a"], "answers": "binary"}', "a score"),
         ('["answers", "|n/a"]', None),
         ('{"extra": {"answers": "|n/a"}}', None),
         ('"answers|n/a"', None),

@@ -213,7 +213,7 @@ def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -
         assert folder.load(data).tests[0].targets == {"kind": [0, 2]}
     problem = folder.problem({**ordinal(), AGENT: {"score_targets": [1, 7]}})
     assert problem.key == f"{AGENT}.score_targets"
-    assert problem.message == "got 7; the answers are 0 (0!), 1 (1!), 2 (2!), 3 (3!)"
+    assert problem.message == "got 7, but the answers are 0 (0!), 1 (1!), 2 (2!), 3 (3!)"
 
 
 def test_how_far_off_is_right_is_the_configs_else_the_scales(folder: Folder) -> None:
@@ -279,19 +279,19 @@ TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
 @pytest.mark.parametrize(
     ("data", "key", "said"),
     [
-        (changed(JUDGES, TWICE), f"{JUDGES}[1].name", "duplicate name"),
+        (changed(JUDGES, TWICE), f"{JUDGES}[1].name", "two judges have the name"),
         (changed(JUDGES, TEMPLATES), f"{JUDGES}[1].template", "must be agent_judge as in "),
         (changed(JUDGES, [{"model": "m"}]), f"{JUDGES}[0].name", "is missing"),
         (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", '"kind" is the nearest id'),
         (changed("cases.frozen", True), "cases.frozen", f"set {AGENT}.output.dir"),
         (changed(EVALUATED, ["labels"]), f"{EVALUATED}[0]", f"add labels to {TESTS}"),
-        (changed(EVALUATED, [{"a": 1}]), f"{EVALUATED}[0]", "must be agent_perturbation or"),
-        (changed(TESTS, [["agent_positives"]]), f"{TESTS}[0]", "must be agent_perturbation or"),
+        (changed(EVALUATED, [{"a": 1}]), f"{EVALUATED}[0]", "must be one of agent_perturbation"),
+        (changed(TESTS, [["agent_positives"]]), f"{TESTS}[0]", "must be one of agent_perturb"),
         (probe(changes="flip"), "cases.probes.mine.instruction", "is missing; must be text"),
         (probe(instruction="a", changes=1), "cases.probes.mine.changes", "none or flip"),
         (probe(instruction="a", variants=["x"]), "cases.probes.mine.variants", "unknown"),
         (probe("My one", instruction="a"), "cases.probes.My one", "letters a-z, digits and _"),
-        (probe("position", instruction="a"), "cases.probes.position", "the name of another test"),
+        (probe("position", instruction="a"), "cases.probes.position", "the name of a built-in"),
         (probe(instruction="a", of=["labels"]), "cases.probes.mine.of[0]", "can change"),
     ],
 )
@@ -314,10 +314,10 @@ def test_a_probe_by_text_may_be_named_by_a_rule_and_by_a_rubric(folder: Folder) 
     folder.rubrics([rubric | {"probes": {}}])
     problem = folder.problem({**without, "gate": rule})
     assert problem.key == "gate.probes.mine"
-    assert problem.message.startswith('got "mine", which is')
+    assert problem.message.startswith('got "mine", but admin.')
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
-    assert "the probe has no case in a suite on a scale" in folder.problem(data).message
+    assert "needs a binary suite, but this suite is ordinal" in folder.problem(data).message
     data["cases"]["probes"]["mine"]["changes"] = "none"
     assert folder.load(data).probes["mine"].names == ("none",)
 
@@ -329,13 +329,10 @@ def test_a_probe_that_asks_changes_violations(folder: Folder, name: str) -> None
     problem = folder.problem(with_tests("agent_positives", name))
     assert (problem.key, problem.hint is not None) == (f"{TESTS}[1]", True)
     assert "rubric" in problem.message
-    assert "the suite has none" in problem.message
+    assert "no cases to change: the suite has no test" in problem.message
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
-    assert (
-        folder.problem(data).message
-        == f"{name} needs a binary suite; the probe has no case in a suite on a scale"
-    )
+    assert folder.problem(data).message == f"{name} needs a binary suite, but this suite is ordinal"
 
 
 def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Folder) -> None:

@@ -66,7 +66,7 @@ def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> N
 
 TO_RUN, PROBES = (f"admin.perturbation_config.{key}" for key in ("tests_to_run", "probes"))
 EVALUATED = "admin.evaluation_config.tests_to_evaluate"
-OURS, RANDS = "perturbation, positives, ", "agent_perturbation or agent_positives or labels or"
+OURS, RANDS = "perturbation, positives, ", "one of agent_perturbation, agent_positives, labels,"
 TESTS = "a list of tests (agent_perturbation, agent_positives, labels,"
 OF = changed(PROBES, {"position": {"of": ["positives"]}})
 
@@ -88,7 +88,7 @@ def test_our_files_have_our_words_for_kinds_of_tests_and_rands_have_rands(
     problem = folder.problem(data)
     assert problem.key == key
     assert problem.message.startswith(f'got "{got}"; must be {may_be}')
-    assert problem.hint == (nearest and f'"{nearest}" is the nearest')
+    assert problem.hint == (nearest and f'"{nearest}" is the nearest name')
 
 
 def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -> None:
@@ -99,7 +99,7 @@ def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -
     data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_perturbation"]
     problem = folder.problem(data)
     assert problem.message == (
-        'got "agent_perturbation", which is not in admin.perturbation_config.tests_to_run: '
+        'got "agent_perturbation", but admin.perturbation_config.tests_to_run has only '
         "agent_positives, labels, position"
     )
     data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_positives"]
@@ -109,4 +109,4 @@ def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -
 def test_what_two_keys_say_is_refused(folder: Folder) -> None:
     problem = folder.problem(minimal() | {"cases": {"kinds": ["positives"]}})
     assert problem.key == "admin.perturbation_config.tests_to_run"
-    assert problem.message == "cases.kinds sets the same value; keep one of the two keys"
+    assert problem.message == "cases.kinds sets the same value; remove one of these two keys"

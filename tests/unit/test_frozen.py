@@ -52,14 +52,14 @@ def set_at(*path: str | int, to: object = ..., of: Record = RECORD) -> Record:
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (RECORD, f"duplicate case_id {RECORD['case_id']!r}, first on line 1"),
+        (RECORD, f"case_id {RECORD['case_id']!r} is also in line 1"),
         (
             set_at("gold_messages", 0, "content", to=5),
             "gold_messages: message [0] has",
         ),
-        (set_at("case_id"), "case_id: field required; this line is not a made case"),
-        (set_at("epoch", to=True), "epoch: input should be a"),
-        (set_at("format", to=2), "format: input should be 1"),
+        (set_at("case_id"), "case_id: is missing, so this line is not a made case"),
+        (set_at("epoch", to=True), "epoch: must be a valid integer, so this line is not a ma"),
+        (set_at("format", to=2), "format: must be 1, so this line is not a made case"),
     ],
 )
 def test_unusable_record_is_named_with_its_line(tmp_path: Path, record: Record, words: str) -> None:
@@ -172,9 +172,9 @@ def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
     made = ready(suite, rand, *WHOLE[:3])
     missing, left_out = made.suite.notices
     assert missing.endswith("has no case of the test agent_positives for the rubric 'rubric-2'.")
-    assert left_out.startswith("cases.jsonl: 1 line without `format` and `case_id` left out: ")
+    assert left_out.startswith("cases.jsonl: left out 1 line without `format` and `case_id`, ")
 
 
 def test_a_file_of_another_suite_says_whose_it_is(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match=r"'tiny'\n .* cases in the file are of the suite ref"):
+    with pytest.raises(InputError, match=r"'tiny'\n .* cases are of the suite ref"):
         ready(suite, make_case())

@@ -198,8 +198,8 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(tmp_
     rows = [LabelRow(name, label=1, line=line) for line, name in named]
     labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
-    said = 'labels:2: run_id: got "1", which may mean several cases\n    write the id of'
-    assert [*map(str, labels.problems)] == [f"{said} the case that is meant: 1@a, 1@b"]
+    said = 'labels:2: run_id: got "1", which can be several cases\n    write the full id'
+    assert [*map(str, labels.problems)] == [f"{said} of one case, such as 1@a, 1@b"]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_the_config_names_globs_and_lists(folder: Folder, given: Any, found: str
 
 @pytest.mark.parametrize(
     ("given", "complaint"),
-    [("*.eval", "matches nothing in"), ([7], "got 7; must be a path"), (["no.eval"], "not exist")],
+    [("*.eval", "matches no file in"), ([7], "got 7; must be a path"), (["no.eval"], "not exist")],
 )
 def test_logs_that_are_not_there_are_refused(folder: Folder, given: Any, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):

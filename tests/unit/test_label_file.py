@@ -167,8 +167,8 @@ def test_a_scale_has_its_scores() -> None:
         ("nr,text\na,b\n", POLITE, 'no column of cases was recognized; the columns are "nr", "te'),
         ("id,text\na,b\na,c\n", POLITE, 'the case "a" has two texts'),
         (BARE, (), "has no rubric, so there is nothing to ask about the texts"),
-        (NAMED, ("--rubric", "kind: It is."), "rubrics here: polite, short"),
-        ("id,text\na,\n", POLITE, "has no text for the rubric of --rubric"),
+        (NAMED, ("--rubric", "kind: It is."), "only for polite, short"),
+        ("id,text\na,\n", POLITE, "no text is for the rubric of --rubric, only for none"),
         ("", POLITE, "is empty; must be CSV, JSON lines or"),
         (as_text(langfuse(SAID)), (), 'of texts was recognized; the columns are "case_id"'),
         (RUN[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
@@ -178,8 +178,8 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, (*POLITE, "--out=t.csv"), "t.csv:1: has no column label"),
         (BARE, (*POLITE, "--out=t.json"), "--out: got t.json; must end in .csv"),
         (BARE, ("--disagreements=l.csv", "--out=o.csv"), "--out: cannot be used with --disagre"),
-        (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: is not a file of labels: it has"),
-        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: is not a file of labels: it has"),
+        (BARE, (*POLITE, "--out=other.csv"), "other.csv:1: has columns that a file of labels does"),
+        (BARE, (*POLITE, "--out=tool.csv"), "tool.csv:1: has columns that a file of labels does"),
     ],
 )
 def test_what_cannot_be_labelled_is_said_and_no_other_file_is_written(
@@ -208,7 +208,7 @@ def test_what_is_left_out_and_what_is_next_is_said(capsys: Capsys) -> None:
     label_here(name, *POLITE, "--reviewer=ann")
     said = capsys.readouterr().out
     assert said.startswith(
-        "1 case left out: no text\n1 row left out: an earlier row has the same case and text\n"
+        "left out 1 case without a text\nleft out 1 row with the case and text of an earlier row\n"
         "t.csv: you are asked to label 2 of 2 cases; 0 of these are done\n"
     )
     assert said.endswith(
@@ -288,7 +288,7 @@ def test_a_column_that_was_drawn_by_is_named_for_check(capsys: Capsys) -> None:
     for by, more in (("judge_polite", " --verdict judge_polite"), ("kind", " --verdict COL")):
         label_here(name, *POLITE, "--sample=4", f"--by={by}", f"--out={by}.csv")
         printed = capsys.readouterr().out
-        left_out = '1 case not drawn: no value in "judge_polite"\n'
+        left_out = 'not drawn: 1 case without "judge_polite"\n'
         assert printed.count(left_out) == (by == "judge_polite")
         assert "t.csv: you are asked to label 4 of 9 cases; 0 of these are done" in printed
         command = printed.splitlines()[-1].partition(" pytest_jrh ")[2]
@@ -300,12 +300,12 @@ def test_labels_with_a_weight_and_without_one_are_not_in_one_file(capsys: Capsys
     name, by = table(20), ("--sample=8", "--by=verdict")
     label_here(name, *POLITE, "--sample=8")
     assert main(["label", name, *POLITE, *by]) == 4
-    said = "the labels in this file have no weights, but new labels would have some\n"
+    said = "the labels in the file have no weights, but new labels would have weights\n"
     assert said in capsys.readouterr().err
     for person in ("ann", "ben"):
         label_here(name, *POLITE, *by, "--out=by.csv", name=person)
     assert main(["label", name, *POLITE, "--sample=8", "--out=by.csv"]) == 4
-    assert "file have weights, but new labels would have none" in capsys.readouterr().err
+    assert "file have weights, but new labels would have no weights" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
@@ -378,7 +378,7 @@ def test_disagreements_are_settled_and_count_in_no_agreement(capsys: Capsys) -> 
     cases = label_here(*settle, labels={"c0": 0})
     assert sorted(case.spec.run_id for case in cases) == ["c0", "c1", "c2"]
     said = capsys.readouterr().out
-    assert "differs from cases.csv: 1 case on which people disagree (c3)" in said
+    assert "people disagree on 1 case (c3) whose text or rubric is different in cases.csv" in said
     assert "label 3 of 3 cases" in said
     # The table's verdicts are known by their name.
     assert said.endswith("Next: python -m pytest_jrh check cases.csv --labels labels.csv\n")
@@ -446,12 +446,12 @@ def test_labels_of_ones_own_without_a_rubric_are_of_the_one_that_the_command_wri
 @pytest.mark.parametrize(
     ("labels", "file", "said"),
     [
-        ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", "", "no labels that differ on a case in"),
-        ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", "", "1 case on which people disagree (c9)"),
+        ("id,annotator,label\nc0,ann,1\nc0,ben,1\n", "", "cases.csv has labels that differ"),
+        ("id,annotator,label\nc9,ann,1\nc9,ben,0\n", "", "people disagree on 1 case (c9)"),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "no.csv", "no such file"),
         ("id,annotator,label\nc0,ann,1\nc0,ben,0\n", "l.txt", "end in .csv"),
-        ("id,annotator,label,mood\nc0,ann,1,\n", "", "labels: it has the columns mood"),
-        ("id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n", "", "that differ on a"),
+        ("id,annotator,label,mood\nc0,ann,1,\n", "", 'labels does not have: "mood"'),
+        ("id,annotator,label\nc0,ann,Violated\nc0,ben,violated\n", "", "labels that differ"),
     ],
 )
 def test_what_is_not_settled_is_said(capsys: Capsys, labels: str, file: str, said: str) -> None:
@@ -567,9 +567,9 @@ def test_labels_of_no_run_begin_no_suite(capsys: Capsys) -> None:
     command.append("--rubric=polite: Kind.")
     assert main(command) == 4
     said = capsys.readouterr().err
-    assert 'given.csv:2: run_id: got "run0", and no case has this id; the cases are r0' in said
+    assert 'given.csv:2: run_id: no case has the id "run0"; the ids are "r0"' in said
     assert '"r0" is the nearest id' in said
-    assert 'given.csv:3: run_id: got "run1"' in said
+    assert 'given.csv:3: run_id: no case has the id "run1"' in said
     assert not Path("project").exists()
     write("given.csv", "run_id,label\nr0,pass\nr2,fail\n")
     assert main(command) == 0

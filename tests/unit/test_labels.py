@@ -162,9 +162,9 @@ def test_an_id_that_a_spreadsheet_wrote_anew_is_named(path: Path, written: str, 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("aa,1", '2: run_id: got "aa", and no case has this id; the cases are a, b'),
+        ("aa,1", '2: run_id: no case has the id "aa"; the ids are "a", "b"'),
         ("a,violates", '2: label: got "violates"; must be 0, 1, false, true, pass'),
-        ("a,1\na,0", '3: label: this label (0) of the case "a" differs from line'),
+        ("a,1\na,0", '3: label: the case "a" has the label 0 here, but 1 in line 2'),
         ("many,1", '2: epoch: is missing; the epochs of the case "many" are 1, 2'),
         ('{"id": "a", "label": 1}\n{"id": "b"', "2: is not valid JSON: expecting ',' delimiter"),
     ],
@@ -186,7 +186,7 @@ def test_the_map_that_is_advised_can_be_copied(path: Path, word: str, key: str) 
 def test_several_rubrics_need_a_name(path: Path) -> None:
     rubrics = [KIND, Rubric("honest", "Be honest.")]
     assert problem(path, "run_id,label\na,1\n", rubrics=rubrics) == (
-        "labels.csv:2: rubric_id: names no rubric; the suite's rubrics are kind, honest\n"
+        'labels.csv:2: rubric_id: names no rubric; the suite\'s rubrics are "kind", "honest"\n'
         "    add the column rubric_id to the file, or set rubric_id of these labels in the config"
     )
     content = "run_id,label,rubric_id\na,1,honest\na,0,kind\na,0,old\n"
@@ -427,8 +427,8 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
         ({**GOOD, "label": 2}, "label: is not an answer; must be 0, 1, or null"),
         ({**GOOD, "case_digest": "abc"}, "case_digest: string should match pattern"),
         ({**GOOD, "lable": 1}, "lable: unexpected keyword argument"),
-        ({"reviewer": "ann", "label": 1}, "case_digest: field required"),
-        ("[1]", "input should be an object"),
+        ({"reviewer": "ann", "label": 1}, "case_digest: is missing"),
+        ("[1]", "must be an object"),
         ("{", "invalid JSON"),
     ],
 )

@@ -87,7 +87,7 @@ def test_own_preprocessors_are_imported(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nonsense", "built in: drop_tool_messages, strip_tool_call_outputs"),
+        ("nonsense", "the built-in preprocessors are drop_tool_messages, strip_"),
         ("json.loadz", "has no attribute 'loadz'"),
         ("..", "'..' cannot be imported"),
     ],
@@ -117,10 +117,10 @@ def test_each_step_changes_what_the_last_one_left_in_place_by_a_list_or_by_a_dic
         (lambda run: run["nothing here"], "raised KeyError: 'nothing here'"),
         (
             lambda run: run.__delitem__("target"),
-            "set the keys run_id, epoch, input, messages, metadata; they must be",
+            "set the keys run_id, epoch, input, messages, metadata; the keys must be",
         ),
         (lambda _: 3, "returned int 3"),
-        (lambda _: {"mesages": []}, "metadata, mesages; they must be run_id, epoch, input"),
+        (lambda _: {"mesages": []}, "metadata, mesages; the keys must be run_id, epoch, i"),
         (lambda _: {"metadata": {"when": object()}}, "set a value that is not JSON"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
         (lambda _: [{**assistant(""), "tool_calls": ["x"]}], "with the tool_calls ['x'], which"),

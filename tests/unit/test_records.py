@@ -326,10 +326,10 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"format": 1}, "format: this line is not the result of a case: input should be 3"),
-        ({"why": {"kind": "no_luck"}}, "why.kind: this line is not the result of a case: input"),
-        ({"scores": ["1"]}, "this line is not the result of a case: scores and label must be"),
-        ({"spending": None}, "spending: this line is not the result of a case:"),
+        ({"format": 1}, "format: must be 3, so this line is not the result of a case"),
+        ({"why": {"kind": "no_luck"}}, "why.kind: must be '', 'no_case'"),
+        ({"scores": ["1"]}, "a score or the label is not an answer of this case, so this line"),
+        ({"spending": None}, "spending: must be "),
     ],
 )
 def test_a_line_of_no_result_is_named(tmp_path: Path, values: dict[str, Any], words: str) -> None:
@@ -402,12 +402,12 @@ def test_results_of_today_are_kept_and_others_left_out_with_the_reason(tmp_path:
     kept, notes = earlier_results(suite, cases, {results[4].case_id: results[4]}, Made())
     assert [(result.run_id, result.extra.kept) for result in kept.values()] == [("a", True)]
     why = "the case, the judge or the number of repeats has changed"
-    assert notes == [f"2 results of earlier sessions left out of results.jsonl, because {why}."]
+    assert notes == [f"results.jsonl leaves out 2 results of earlier sessions, because {why}."]
     path.write_text("no result\n", "utf-8")
     kept, [note] = earlier_results(suite, cases, {}, Made())
     assert not kept
-    assert note.startswith("The results of earlier sessions cannot be used, and were replaced.\n")
-    assert "results.jsonl:1: this line is not the result of a case: " in note
+    assert note.startswith("The results of earlier sessions were replaced, because they cannot be")
+    assert "so this line is not the result of a case" in note
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -362,7 +362,7 @@ def test_a_saved_override_is_what_the_next_run_plans_with(tmp_path: Path, suite:
     ("text", "line", "why"),
     [
         (PLANNER + "{{ rubrik_id }}", 6, "unknown variable"),
-        ("Plan\n{% if rubric_id %}", 2, "not a jinja template"),
+        ("Plan\n{% if rubric_id %}", 2, "is not a valid Jinja template"),
         (PLANNER + "\n{{ cycler() }}", None, "at least one item has to be provided"),
         ("{{ rubric_instructions }}", None, "assistant_transcript"),
     ],

@@ -117,10 +117,10 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scores", "key", "message"),
     [
-        ((0, 2), "score_levels", "list each once"),
+        ((0, 2), "score_levels", "must have no gaps or rep"),
         ((0, 0), "score_levels", "scores are 0, 0"),
         ((0.5,), "score_levels[0].score", "got 0.5; must be an integer"),
-        ((0, 1_000_000_000), "score_levels", "without gaps"),
+        ((0, 1_000_000_000), "score_levels", "must have no gaps"),
     ],
 )
 def test_broken_scales(tmp_path: Path, scores: tuple[float, ...], key: str, message: str) -> None:

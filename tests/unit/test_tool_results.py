@@ -190,7 +190,7 @@ def test_results_without_a_label_say_what_they_support_and_what_is_next(check: C
     written("id,label\ntest 1,pass\ntest 99,pass\n", "labels.csv")
     assert counts(check_table(FILE, labels="labels.csv"))["0 agree"] == 1
     said = check(Path(FILE).read_text("utf-8"), "--labels=labels.csv", code=0)
-    assert "1 label not used: no verdict on the same case." in said
+    assert "The figures ignore 1 label of cases without a verdict." in said
 
 
 PROMPTFOO_CSV = "n,[bot] Answer,Status,Score,Named Scores,Grader Reason\n1,So.,PASS,1.0,,\n"
