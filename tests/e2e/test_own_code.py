@@ -272,7 +272,7 @@ def test_a_helper_that_would_be_another_files_is_refused(
     with pytest.raises(InputError) as refused:
         bench.judge_by("from helper import SCORE\ndef judge(case):\n    return SCORE\n")
     assert (
-        "'judges.py:judge' imports \"helper\" from its folder, but a module of that name was "
+        "'judges.py:judge' imports \"helper\" from its folder, but a module of this name was "
         "imported before, from "
     ) in " ".join(str(refused.value).split())
 
@@ -433,7 +433,9 @@ def test_a_judge_that_goes_past_the_recording_is_stopped_and_named(bench: OwnCod
     assert not bench.service.asked
     assert stopped.outcome == "unrecorded"
     reached = f"127.0.0.1:{bench.service.port}, which cannot be recorded."
-    assert f"The judge judges.py:judge was stopped: it tried to reach {reached}" in said(stopped)
+    assert f"The judge judges.py:judge was stopped, because it tried to reach {reached}" in said(
+        stopped
+    )
 
 
 NEW_EACH_TIME = {

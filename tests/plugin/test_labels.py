@@ -163,10 +163,10 @@ def test_the_log_has_labels_of_its_own(tmp_path: Path, labels: dict[str, Any]) -
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "nowhere": ({"path": REMOVED}, "does not say where the labels are; must have exactly one of "),
-    "two places": ({"scorer": "right"}, "has path, scorer; must have exactly one of the keys"),
+    "two places": ({"scorer": "right"}, "has path and scorer; must have exactly one of the keys"),
     "no such scorer": (
         {"path": REMOVED, "scorer": "rihgt"},
-        'got "rihgt", which no case has; the scorers are right',
+        'no case has "rihgt"; the scorers of the cases are "right"',
     ),
     "numbers without a map": (
         {"path": REMOVED, "metadata": "reward"},
@@ -307,7 +307,9 @@ def test_words_of_labels_wait_for_a_map(tmp_path: Path, capsys: pytest.CaptureFi
     log = f"--log={labelled.data / 'runs.eval'}"
     arguments = ["init", "mine", log, f"--labels={given}", f"--folder={new}"]
     assert main(arguments) == 4
-    assert "name the rubric, such as --rubric" in capsys.readouterr().err
+    assert (
+        "nothing says which rubric the labels are about; pass --rubric" in capsys.readouterr().err
+    )
     assert main([*arguments, "--rubric=kind: Be kind."]) == 0
     config = new / "inputs/configs/mine.yml"
     # Which of them is violated nobody has said, and a reversed map would turn all figures.

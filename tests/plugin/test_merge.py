@@ -135,7 +135,7 @@ def changed_line(path: Path, number: int, **values: object) -> None:
 
 def test_what_does_not_fit_is_a_usage_error(project: Project, merge: Merge) -> None:
     for mistake, told in (
-        (("inputs",), "no results.jsonl is in this folder or below it"),
+        (("inputs",), "this folder and its subfolders have no results.jsonl"),
         ((UPDATE, "shard-0"), f"{UPDATE}: name the file to update with --jrh-baseline=FILE"),
         (("--jrh-baseline=none.json", "shard-0"), "none.json: no such file"),
     ):
@@ -223,7 +223,7 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
-        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}the label was 0, and"),
+        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}the label was 0, but"),
         ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has no such"),
         ("rubrics.yml", "Be", "Stay", "the instructions of the rubric 'kind' were"),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),

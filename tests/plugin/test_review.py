@@ -163,7 +163,7 @@ def test_no_page_where_ci_is_set_and_the_run_goes_on(
     result = pytester.runpytest_inprocess(suite.option, RECORDING, "-q")
     result.assert_outcomes(passed=1)
     said = [line for line in result.outlines if "page" in line]
-    assert said == ["jrh: no review page, because CI is set; recorded decisions apply"]
+    assert said == ["jrh: no page is opened, because CI is set; decisions of earlier reviews apply"]
 
 
 NEW_TEXT = "I changed my mind, and say so kindly: ok-marker-satisfied"
