@@ -199,7 +199,7 @@ def _rubric(
     for name in section.classes:
         # No other answer may have it, and a line of a file has to hold it.
         word = as_word(name)
-        message = taken.get(word)
+        message = taken.get(word, "")
         if name != as_seen(name) or BETWEEN in name:
             message = f"must be a short name in one line, with single spaces, without {BETWEEN}"
         if message:

@@ -512,10 +512,7 @@ class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
     classes: Annotated[
         dict[str, _UNBLANK],
         Field(min_length=2, max_length=20),
-        Takes(
-            "a mapping of 2 to 20 classes, each with a text that says when the class is right, "
-            "such as {tie: Both are as good.}"
-        ),
+        Takes("a mapping of 2 to 20 classes to their meanings, such as {tie: Both are as good.}"),
     ] = Field(default_factory=dict)
     """In place of score_levels: the verdicts that a judge can choose from, which have no order.
     Each class has a text that says when this class is right."""
