@@ -277,7 +277,7 @@ def more_labels(statistics: Statistics) -> str:
     widest = max(widths, key=widths.__getitem__)
     return (
         f" {3 * statistics.counts.n:,} more labels, drawn like these, would halve the widest "
-        f'interval (of "{widest}").'
+        f'interval (the interval of "{widest}").'
     )
 
 

@@ -318,7 +318,7 @@ def _details(session: Session) -> Iterator[Block]:
     for suite, decision in session.decisions.items():
         title = "How sure is this?"
         if len(session.decisions) > 1:
-            title += f" about {suite}"
+            title += f" ({suite})"
         read_first, _ = topics.gate_cases(session, decision)
         sentences = map(Sentence, topics.certainty_sentences(decision))
         blocks: list[Block] = [*sentences, *read_first]

@@ -493,7 +493,7 @@ def violation_sentences(session: Session, suite: str) -> Iterator[str]:
                 f"({_share(judged)}). "
             )
             if corrected.value is None:
-                yield f"{text}The share is not corrected by people, because {corrected.why}."
+                yield f"{text}The share is not corrected by labels, because {corrected.why}."
             else:
                 labels = counted(rate.labelled, "label")
                 if rate.drawn:
@@ -626,7 +626,7 @@ def _against(against: AgainstPeople) -> str:
     if left_out:
         text += f"; {' and '.join(left_out)} left out"
     if against.labelled < FEWEST_LABELS:
-        return f"{text}): no figure is corrected, as at least {FEWEST_LABELS} labels are needed."
+        return f"{text}): no figure is corrected, because {FEWEST_LABELS} labels are needed."
     texts = []
     reasons = set()
     for key, anchored in against.figures.items():

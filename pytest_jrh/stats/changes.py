@@ -470,7 +470,7 @@ def chance_text(change: SetChange, noun: str) -> str:
     elif change.asked.question == "another":
         text = f"{of_hundred} of 100 equally good models would show such a loss"
         if change.runs < change.n:
-            text += f" (counted by cluster: {counted(change.runs, 'cluster')})"
+            text += f" (counting {counted(change.runs, 'cluster')}, not cases)"
     else:
         text = f"{of_hundred} of 100 equally good {noun}s would show such a loss"
     level = SURE if finding.word == "FAIL" else DOUBT
@@ -624,4 +624,4 @@ def about_sets(sets: Sequence[SetChange], noun: str) -> Iterator[str]:
         cases, net = counted(sum(of.n for of in classes), "case"), abs(lost - won)
         more = f"{net:,} {'more' if lost > won else 'fewer'} of all {cases}"
         change = more if net else "as many cases as before"
-        yield f"newly right in {counted(won, 'case')}; in total, the judge is wrong in {change}"
+        yield f"it is newly right in {counted(won, 'case')}; in total, it is wrong in {change}"

@@ -203,7 +203,7 @@ FAIL = [
         runs_of(24, wrong=range(6)),
         runs_of(24),
         held=OTHER_MODEL,
-        beside="such a loss (counted by cluster: 24 clusters)",
+        beside="such a loss (counting 24 clusters, not cases)",
     ),
     Row("the judge misses 6 of 24 violations (25%); min_recall 90% allows 2", LAXER, rules=RECALL),
     Row(
@@ -332,7 +332,7 @@ PASS = [
         "the judge is not shown to be worse than before: 2 of 48 cases (4%) newly wrong",
         cases("xx" + "." * 22, "." * 24),
         cases("." * 22 + "xx", "." * 24),
-        beside="newly right in 2 cases; in total, the judge is wrong in as many cases as before",
+        beside="it is newly right in 2 cases; in total, it is wrong in as many cases as before",
     ),
     Row(
         "no verdict changed: as good as before on 10 cases",
