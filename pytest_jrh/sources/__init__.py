@@ -426,7 +426,7 @@ class Joined(Source):
             if summary.key in rows:
                 name = printable(summary.run_id)
                 raise InputError(
-                    f"two cases would be called {name}",
+                    f'two cases would be called "{name}"',
                     self._files[number],
                     hint="rename this file, or one of the two cases",
                 )

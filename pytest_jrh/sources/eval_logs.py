@@ -197,7 +197,7 @@ class EvalLog(Source):
             raise InputError(
                 "the evaluation has not ended, or was killed",
                 self.path,
-                hint="copy the log when it has ended; if it was killed, use `inspect log convert`",
+                hint="copy the log later; if it was cut off, repair it with `inspect log convert`",
             )
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
@@ -221,13 +221,13 @@ class EvalLog(Source):
         except Exception as error:
             # Each compression has errors of its own.
             raise DamagedError(
-                f"no usable {name}: {error or type(error).__name__}", _HINT
+                f"it has no usable {name}: {error or type(error).__name__}", _HINT
             ) from error
 
     def _by_key(self, samples: Any) -> dict[RunKey, Json]:
         if not isinstance(at(self._header, "/eval"), dict):
             raise DamagedError(
-                "it is in no other known format, and has no object under the key `eval`",
+                "it has no object under the key `eval`, and is in no other known format",
                 "docs/logs.md shows the formats, such as an object with a list under `messages`",
             )
         status = printable(str(self._header.get("status") or "not said"))

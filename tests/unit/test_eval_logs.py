@@ -135,7 +135,7 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
     ("content", "said"),
     [
         (b"", "it is neither JSON nor a zip archive (File is not a zip file)"),
-        (b"{}", "and has no object under the key `eval`\n    docs/logs.md"),
+        (b"{}", "is in no other known format\n    docs/logs.md"),
         (b'{"version": 2, "eval": {}, "samples": 7}', "`samples` is 7; must be a list"),
         (b'{"version": 2, "eval": {}, "samples": []} x', "{, but is no whole JSON: Extra"),
         # Ids that differ in type alone.
@@ -188,7 +188,7 @@ def put(path: Path, name: str, data: bytes | None, compression: int = zipfile.ZI
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("header.json", None, "has not ended, or was killed\n    copy the log when it"),
+        ("header.json", None, "has not ended, or was killed\n    copy the log later"),
         ("summaries.json", None, "no item named 'summaries.json'"),
         ("header.json", b"{", "header.json: Expecting property name"),
         ("summaries.json", b'[{"id": true, "epoch": 1}]', "sample 1 has the id true (must be text"),

@@ -245,7 +245,7 @@ class Results:
         ]
         if all(score.by == "person" for score in self.scores):
             ways = [
-                f"to use its labels, name a file of verdicts, too: {check} VERDICTS --labels {name}"
+                f"if it has only labels, name the verdicts, too: {check} VERDICTS --labels {name}"
             ]
         return InputError(message, self.file, hint="\n    ".join(ways))
 
