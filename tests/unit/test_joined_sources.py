@@ -237,7 +237,7 @@ def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_pat
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
-    with pytest.raises(InputError, match="two cases would be called .1@b."):
+    with pytest.raises(InputError, match=r"two cases would be called .1@b."):
         opened(one, two).summaries()
 
 
