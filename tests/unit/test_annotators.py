@@ -274,7 +274,7 @@ def test_labels_alone_are_told(
     for option in ("--verdict=judge", "--baseline=old", "--threshold=0.5", "--judge=annotator"):
         assert printed(option)[0] == 4
     table.write_text("case,label\na,bad\nb,good\n")
-    assert "no column of verdicts" in printed()[1]
+    assert "recognized as verdicts" in printed()[1]
 
 
 @pytest.mark.parametrize(("others", "has_interval"), [(9, False), (10, True)])
