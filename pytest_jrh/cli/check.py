@@ -182,7 +182,8 @@ def check_file(options: argparse.Namespace) -> int:
     for path in reports:
         if path.suffix.lower() not in REPORT_SUFFIXES:
             raise InputError(
-                f"got {shown(str(path))}; must end in {', '.join(REPORT_SUFFIXES)}", key="--report"
+                f"got {shown(str(path))}; must end in {' or '.join(REPORT_SUFFIXES)}",
+                key="--report",
             )
         if os.path.realpath(path) in map(os.path.realpath, inputs):
             raise InputError(

@@ -213,7 +213,9 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
             if os.path.isdir(path):  # noqa: PTH112 - False where nobody may look
                 yield f"{setting}{path}: this is a folder; name a file in it"
             elif path.suffix.lower() not in REPORT_SUFFIXES and path.name != NO_PAGE:
-                expected = f"must end in {', '.join(REPORT_SUFFIXES)}, or be {NO_PAGE} for no page"
+                expected = (
+                    f"must end in {' or '.join(REPORT_SUFFIXES)}, or be {NO_PAGE} for no page"
+                )
                 yield f"{setting}{path.name}: {expected}"
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"

@@ -473,7 +473,7 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
         [
             f"{suite.key or suite.config_file.name}: {missing:,} of "
             f"{counted(len(clusters), 'case')} have no {printable(cluster_key)} in the "
-            "metadata (cases.cluster), so each of them is a cluster of its own, with all its epochs"
+            "metadata (cases.cluster), so each of these cases is its own cluster, with all epochs"
         ]
     )
 

@@ -214,7 +214,7 @@ class Scoring:
                 "needs `together: true`)"
             )
         if score not in case.scores:
-            raise self.invalid(f"gave the score {value_text(score)}; it must be {offered}")
+            raise self.invalid(f"gave the score {value_text(score)}; must be {offered}")
         return Verdict(coded(score), reasoning[:LONGEST_REASONING].strip(), probability)
 
     def invalid(self, problem: str) -> Unscored:
@@ -269,7 +269,7 @@ def loading(failure: str, key: str, hint: str) -> Iterator[None]:
             advice = hint
         # The ellipsis tells that a secret may be cut there.
         cause = shortened(error_text(error), _LONGEST_CAUSE)
-        message = "; ".join([f"{failure}: {cause}", *frames])
+        message = ", at ".join([f"{failure}: {cause}", *frames])
         raise InputError(message, key=key, hint=advice or None) from error
 
 

@@ -536,7 +536,7 @@ class LabelBoard(Board):
         name = name.strip()
         reason = name_problem(name)
         if reason is None and self.reviewer not in (None, name):
-            reason = f"only {self.reviewer} can label here: the command was started with --reviewer"
+            reason = f"only {self.reviewer} can label here, as --reviewer says"
         if reason is not None:
             raise InputError(reason)
         with self._lock:

@@ -133,9 +133,9 @@ def find_labels(
     # A sample that labelled runs fill leaves the others out by itself.
     is_drawn = 0 < suite.config.cases.sample <= labelled
     if labelled < len(runs) and not (is_drawn or suite.judges_unlabelled):
-        text = f"{len(runs) - labelled:,} of {len(runs):,} {suite.config.suite.of} without a label"
+        text = f"{len(runs) - labelled:,} of {len(runs):,} {suite.config.suite.of} have no label"
         if not any(test.kind.is_made for test in suite.tests):
-            text += ": not judged"
+            text += ", and are not judged"
         of_suite.notices.append(f"{suite.name}: {text}.")
     return of_suite
 

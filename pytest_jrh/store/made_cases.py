@@ -350,7 +350,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
     if rubric is None:
         return (
             f"it was made for the rubric {shown(entry.spec.rubric_id)}, which is not in the "
-            f"rubric file; the ids there are {listed(rubrics)}"
+            f"rubric file, which has only {listed(rubrics)}"
         )
     scale = rubric.scale
     answers = scale.on_offer

@@ -196,7 +196,7 @@ def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: Mo
     output, results = session(folder, server, config, "--jrh-record-mode=once")
     labels = {result.run_id: result.label for result in results}
     assert labels == {"0": 1, "2": 0, "3": 0}
-    assert "1 of 4 answers without a label: not judged." in output
+    assert "1 of 4 answers have no label, and are not judged." in output
     assert any("Fill in {response}." in request.text for request in server.requests)
     (data / "harmbench_binary_rubric.txt").write_text("Is it kind?", "utf-8")
     _, again = session(folder, server, config)

@@ -136,7 +136,7 @@ WHOLE = [frozen_case(test, rubric_id) for test in BOTH for rubric_id in ("rubric
 def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
     path = suite.data / "rubrics.yml"
     path.write_text(path.read_text("utf-8").replace("rubric-2", "rubric-two"), "utf-8")
-    said = '"rubric-2", which is not in the rubric file; the ids there are rubric-1, rubric-two'
+    said = '"rubric-2", which is not in the rubric file, which has only rubric-1, rubric-two'
     with pytest.raises(InputError) as refused:
         ready(suite, *WHOLE)
     assert str(refused.value).endswith(f"cannot be used: it was made for the rubric {said}")

@@ -223,7 +223,7 @@ def test_any_file_is_labels_or_a_problem(
         (
             ["C", math.nan, "I"],
             {"a": 0, "many": 1},
-            "any: 1 of 3 runs without a label: not judged.",
+            "any: 1 of 3 runs have no label, and are not judged.",
         ),
         ([1.0, math.nan, math.nan], {}, "map each value to violated, satisfied or null"),
         ([{"kind": "C", "short": "I"}], {}, "by its pointer: /m/kind, /m/short"),
@@ -337,7 +337,7 @@ def test_cases_of_which_people_give_no_label_are_counted() -> None:
     judge, _ = against(results, Grounds(people=tuple(people)))
     assert (judge.labelled, judge.unclear, judge.undecidable) == (45, 1, 4)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
-    said = "Compared with people (0 blind labels; 3 cases that nobody can decide left out): too few"
+    said = "Compared with people (0 blind labels; 3 cases that nobody can decide left out): no"
     assert said in " ".join(sentences(results, nobody_tells))
 
 

@@ -59,7 +59,7 @@ def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> Non
         (VIOLATED[0], np.int64(1), "a value of the type numpy.int64"),
         (VIOLATED[0], "y" * 10**6, "gave 'yyy"),
         (VIOLATED[0], "1", "gave '1'"),
-        (VIOLATED[0], 2, "gave the score 2; it must be 0 or 1"),
+        (VIOLATED[0], 2, "gave the score 2; must be 0 or 1"),
         (VIOLATED[0], (1, 5), "gave 5 as its reasoning"),
         (LEVEL, True, "gave True"),
         (LEVEL, 9, "gave the score 9"),
