@@ -155,7 +155,10 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("cases: {kinds: [positives]}", "positives cannot be used with pairs; with pairs, use"),
+        (
+            "cases: {kinds: [positives]}",
+            "positives cannot be used with pairs; the tests of pairs are",
+        ),
         ("cases: {kinds: [labels, prompt_injection]}", "prompt_injection cannot be used with"),
         ("cases: {kinds: [labels], flip: true}", "cases.flip"),
         (OF_ANSWERS, "answer_a"),
