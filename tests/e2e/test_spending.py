@@ -397,5 +397,5 @@ def test_no_process_repeats_beyond_the_limit(make_bench: MakeBench, server: Mode
     # Results of another number of repeats are not kept.
     files.configure(repeating(1))
     one = run_pytest(files.folder, files.option, "-k", "run-1")
-    assert "5 results of earlier sessions left out" in one.stdout
+    assert "leaves out 5 results of earlier sessions" in one.stdout
     assert "the number of repeats has changed" in " ".join(one.stdout.split())
