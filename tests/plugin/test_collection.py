@@ -161,7 +161,7 @@ def test_the_gate_decides_outside_of_rootdir(pytester: pytest.Pytester, project:
     again = pytester.runpytest(*shlex.split(command.removeprefix(AGAIN)))
     again.assert_outcomes(failed=1)
     [failure] = [line for line in again.outlines if line.startswith("FAILED ")]
-    assert "::agent_perturbation::rubric-1::run-1[e1] - As pl" in failure
+    assert "::agent_perturbation::rubric-1::run-1[e1] - The judg" in failure
 
 
 def test_suites_outside_rootdir_are_told_apart(pytester: pytest.Pytester, project: Project) -> None:
