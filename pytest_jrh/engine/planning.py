@@ -182,7 +182,7 @@ def plan_lines(suites: LoadedSuites, surveys: Sequence[Survey], width: int) -> l
         of_suite = [survey for survey in surveys if survey.spec.suite == suite]
         stages = [f"{_whole(calls)} {stage}" for stage, calls in _by_stage(of_suite).items()]
         by_stage = f" ({', '.join(stages)})" if stages else ""
-        sentences.append(f"suite {suite}, recording {mode}: {_asked(of_suite)}{by_stage}")
+        sentences.append(f"suite {suite}, record mode {mode}: {_asked(of_suite)}{by_stage}")
     if asks:
         sentences.append("")
         if runs_code:

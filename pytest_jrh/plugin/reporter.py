@@ -82,7 +82,7 @@ class Reporter:
             judging = f", judge {judge}" if judge != mode else ""
             redactor = self._session.redactor
             made_by = redactor.text(header_line(ready, self._folder, redactor))
-            line = f"jrh: {ready.suite.name}, recording {mode}{judging}; {made_by}"
+            line = f"jrh: {ready.suite.name}, record mode {mode}{judging}; {made_by}"
             if self._config.option.verbose <= 0:
                 # The reports say all of it.
                 line = shortened(line, min(self._config.get_terminal_writer().fullwidth, _WIDEST))

@@ -342,7 +342,7 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
         text = _turned_sentence(table, tables)
         text += f" ({percent(rate.value)}, 95% interval {range_text(rate)})"
         if towards := _towards(table.total):
-            text += f"; with the probe: {towards}"
+            text += f"; the misled verdicts are: {towards}"
         if table.flicker.value is not None:
             text += f"; two verdicts on one case differ in {percent(table.flicker.value)} anyway"
         sentences.append(f"{text}.")

@@ -528,7 +528,7 @@ def _update_baseline(
                         where, text = f"below `gate:` (line {number}) in", " and ".join(keys)
                 config = f"{run.name}'s config" if len(runs) > 1 else "the config"
                 text = f"add {where} {config}: {text}"
-                done.append(f"To allow two mistakes more than today, {text}")
+                done.append(f"To allow two more mistakes of each kind than today, {text}")
     return done, ()
 
 

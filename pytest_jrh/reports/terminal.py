@@ -306,7 +306,7 @@ def _read_first(block: ReadFirst, width: int) -> Iterator[Styled]:
         title += f": {first.done}"
     yield Styled(shortened(title, width), "red")
     texts = [f"{part.lower()}: {text}" for part, text in block.parts]
-    texts.append(f"{first.mistake}; label {first.label} ({first.basis})")
+    texts.append(f"{first.mistake}; label: {first.label} ({first.basis})")
     if first.reason:
         texts.append(f'{first.judge}: "{first.reason}"')
     for text in texts:

@@ -468,8 +468,8 @@ def label_sentences(session: Session) -> Iterator[str]:
     for shared in dict.fromkeys(shared_models):
         judge = f'The judge "{shared.judge}"' if shared.judge else "The judge"
         yield (
-            f"{judge} and the verifier are the same model ({shared.model}). An error that is made "
-            f"by both counts as right, so accuracy may be too high: {_ADVICE}."
+            f"{judge} and the verifier are the same model ({shared.model}). If both "
+            f"make the same error, it counts as right, so accuracy may be too high: {_ADVICE}."
         )
 
 

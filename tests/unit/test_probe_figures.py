@@ -33,7 +33,7 @@ def test_turned_verdicts_are_counted_by_variant() -> None:
     assert table.is_finding
     (sentence,) = finding_sentences([table])
     said = f"{LAYOUT} misled the judge in 10 of 20 verdicts that were right without the probe"
-    assert sentence.startswith(f"{said} (50.0%, 95% interval 29.9-70.1); with the probe: 10 sat")
+    assert sentence.startswith(f"{said} (50.0%, 95% interval 29.9-70.1); the misled verdicts")
     assert is_flicker_supposed(table)
 
 
