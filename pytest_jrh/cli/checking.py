@@ -81,7 +81,7 @@ _MOST_NAMED = 3
 _ITSELF = "would be compared with itself"
 _WEIGHTED = (
     "the labelled cases were drawn by the judge's verdicts, so the judge has more mistakes among "
-    "them than the baseline has, and the two cannot be compared"
+    "them than the baseline has, and their accuracies cannot be compared"
 )
 
 

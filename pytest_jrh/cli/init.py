@@ -344,8 +344,11 @@ def _refuse(problems: list[Problem], options: Namespace) -> None:
     if asked:
         parts = ["python -m pytest_jrh", shlex.join(options.arguments), *dict.fromkeys(asked)]
         command = " ".join(parts)
-        to_fill_in = re.findall(r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bWORD\b", command)
-        own = f"{listed(dict.fromkeys(to_fill_in))}".replace("ONE", "ONE (violated or passed)")
+        to_fill_in = re.findall(
+            r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bFIELD\b|\b(?:[A-Z]+_)?WORD\b", command
+        )
+        own = f"{listed(dict.fromkeys(to_fill_in)).replace('ONE', 'ONE (violated or passed)')}"
+        own = f"{own.replace('MEANING', 'MEANING (what the word means, see above)')}"
         message = f"Then run this{own and ', with your own values in place of '}{own}:"
         problems.append(Problem(message, hint=command))
     if problems:
@@ -549,7 +552,7 @@ def labels_in(
     for word in values.strangers():
         if word not in asked.casefold():
             message = f"{shown(word)} is not in the column {shown(column)}, which has only "
-            message += listed(texts_seen, 8)
+            message += listed(map(shown, texts_seen), 8)
             problems.append(Problem(message, key="--map", hint=nearest_hint(word, texts_seen)))
     with collecting(unread):
         values.refuse_unclear(table)
@@ -667,10 +670,10 @@ def _verdict_values(text: str, options: Namespace, values: Json, problems: list[
     ]
     strangers = [word for word in offered if as_word(word) not in {**scores, **options.map}]
     scores = {word: scores[word] for word in map(as_word, offered) if word in scores}
-    form = '"WORD": "?(WORD|WORD)'
+    form = '"FIELD": "?(WORD|WORD)'
     if scale.is_ordered:
         scores, strangers = {str(score): score for score in scale.scores}, []
-        form = '"WORD": (\\d+)'
+        form = '"FIELD": (\\d+)'
     ends = "|".join(map(re.escape, scores))
     # A field of JSON or element of XML, where the prompt has one; the first words, if reasons are
     # to follow; or the last line, alone or behind a name and a colon.
@@ -696,7 +699,9 @@ def _verdict_values(text: str, options: Namespace, values: Json, problems: list[
         problems.append(Problem(message, file, hint=hint))
     elif len({*scores.values()}) < len(scale.words):
         message = f"nothing says which words of the judge mean {' and '.join(scale.words.values())}"
-        ways = " ".join(f"--map WORD={meaning}" for meaning in scale.words.values())
+        ways = " ".join(
+            f"--map {meaning.upper()}_WORD={meaning}" for meaning in scale.words.values()
+        )
         problems.append(Problem(message, file, hint=f"use {ways}", answer=ways))
     return {"pattern": pattern, "score_map": {} if scale.is_ordered else scores}
 

@@ -101,7 +101,7 @@ def label_file(options: Namespace) -> int:
         done = {id(known.case_of(row)) for row in read_rows(options.labels).rows}
         cases = [case for case in cases if id(case) not in done]
     if not cases:
-        message = f"no text is for the rubric of --rubric, only for {listed(rubric_ids) or 'none'}"
+        message = f"no text is for this rubric, only for {listed(map(shown, rubric_ids)) or 'none'}"
         if options.label or options.labels:
             message = "already has a label for every text"
         elif not options.rubric:

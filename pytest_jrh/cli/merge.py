@@ -143,7 +143,7 @@ def _refuse_strangers(
         else:
             with collecting(problems):
                 if difference := _what_differs(ready, specs[case], result, records, redactor):
-                    message = f"the result is of a different case: {difference}"
+                    message = f"the case has changed since this shard ran: {difference}"
         if message:
             problems.append(Problem(message, str(path), line, hint=hint))
     if problems:
@@ -177,7 +177,7 @@ def _what_differs(
         else:
             case = None
     except NoVerdictCase as reason:
-        return "" if is_disputed else f"the suite has no such case ({reason})"
+        return "" if is_disputed else f"the suite does not have the case now ({reason})"
     except Unscored:
         # What cannot be read cannot be compared, and its case is red by itself.
         return ""
@@ -185,10 +185,10 @@ def _what_differs(
         # Without secrets, as records are stored.
         redact = redactor.value
         if redact(json_value(record.run.messages)) != redact(json_value(run.messages)):
-            return f"the text of {shown(run.run_id)} in the log is different"
+            return f"the text of {shown(run.run_id)} in the log is different now"
     if case is None or case_digest(case) == result.case_digest:
         return ""
     if not is_disputed and content_digest(case) != result.extra.content:
-        return "the text of the case or of its rubric is different"
+        return "the text of the case or of its rubric is different now"
     label = "disputed" if is_disputed else result.label
-    return f"the label was {label}, but is {case.expected} now"
+    return f"its label was {label}, and is {case.expected} now"

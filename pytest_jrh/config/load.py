@@ -228,21 +228,21 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
                 changeable.append(test)
         bases = [test for test in kinds if test in changeable]
         if not bases:
-            message = f"{name} has no cases to change: the suite has no {_CHANGES[probe.changes]}"
-            hint = f"add the test {' or '.join(map(converted.kind, changeable))}"
+            message = f"{shown(name)} has no cases to change: there is no {_CHANGES[probe.changes]}"
+            hint = f"add the test {' or '.join(shown(converted.kind(test)) for test in changeable)}"
             converted.mistakes.add(key, message, hint)
         elif mode != "binary" and (probe.binary_only or section.variants == ("flip",)):
             called = "ordinal" if mode == "ordinal" else "of classes"
-            message = f"{name} needs a binary suite, but this suite is {called}"
-            converted.mistakes.add(key, message, f"remove {name}")
+            message = f"{shown(name)} needs a binary suite, but this suite is {called}"
+            converted.mistakes.add(key, message, f"remove {shown(name)}")
         for number, test in enumerate(section.of):
             if test not in bases and bases:
-                names_of_bases = listed(map(converted.kind, bases))
+                names_of_bases = f"{listed(shown(converted.kind(base)) for base in bases)}"
                 test_name = converted.kind(test)
                 message = (
-                    f"got {shown(test_name)}, but {name} can change only {names_of_bases} here"
+                    f"got {shown(test_name)}, but {shown(name)} can change only {names_of_bases}"
                 )
-                hint = f"add {test_name} to {converted.name(KINDS_KEY)}"
+                hint = f"add {shown(test_name)} to {converted.name(KINDS_KEY)}"
                 converted.mistakes.add((*place, "of", number), message, hint)
         names: dict[str, None] = {}
         for variant in probe.variants():
@@ -250,7 +250,9 @@ def _probes(config: Config, mode: Mode, converted: Converted) -> dict[str, Probe
         parts = () if section.variants == ("all",) else section.variants
         for number, part in enumerate(parts):
             if part not in names:
-                message = f"got {shown(part)}, but the variants of {name} are {listed(names, 40)}"
+                message = (
+                    f"got {shown(part)}; the variants of {name} are {listed(map(shown, names), 40)}"
+                )
                 close = nearest_hint(part, names, "name")
                 converted.mistakes.add((*place, "variants", number), message, close)
         per_case = len(chosen(probe, parts))
@@ -422,16 +424,14 @@ def _check_judges(
             if is_prompt and entry.prompt_path is None:
                 message = "needs your own prompt, because the built-in prompt asks for scores"
                 yield Mistake(entry.place_of(key), message, "set prompt_path to your own prompt")
-        of_pairs = "pairs are judged by one rubric at a time" if suite.scale.orders else ""
+        of_pairs = "cannot be used for a suite of pairs" if suite.scale.orders else ""
         if section.together and (of_pairs or kind.one_rubric or section.verdict):
             message = of_pairs or kind.one_rubric
             message = message or "cannot be used with `verdict`, which finds one verdict in a text"
             yield Mistake(entry.place_of("together"), message, "remove `together`")
         for value, score in (section.score_map or {}).items():
             if answers and score not in answers:
-                message = received(
-                    score, f"an answer of a rubric, one of {listed(answers.values())}"
-                )
+                message = received(score, f"one of the answers {listed(answers.values())}")
                 yield Mistake((*entry.place_of("score_map"), value), message)
         has_use = kind.keys is not None and suite.mode == "binary" and not section.score_map
         if section.threshold is not None and not has_use:
@@ -461,8 +461,8 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
     if not config.suite.rubrics:
         yield Mistake(_RUBRICS, f"no rubrics are named; set {converted.name(_RUBRICS)}")
     if not kinds:
-        names = listed(map(converted.kind, KINDS))
-        yield Mistake(KINDS_KEY, f"names no test; list one or more of {names}")
+        names = f"{listed(shown(converted.kind(kind)) for kind in KINDS)}"
+        yield Mistake(KINDS_KEY, f"names no test; name one or more of {names}")
     within = config.suite.within
     called = "of classes" if mode == "classes" else mode
     if config.suite.answers is not None and mode != "binary":
@@ -476,11 +476,12 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         others = [kind for kind in map(converted.kind, kinds) if kind not in of_pairs]
         if others or config.cases.flip or config.cases.examples:
             message = (
-                f"{listed(others) or 'cases.flip and cases.examples'} cannot be used with pairs"
+                f"{listed(map(shown, others)) or 'cases.flip and cases.examples'} cannot be used "
+                f"with pairs; the tests for pairs are {listed(map(shown, of_pairs))}"
             )
-            yield Mistake(KINDS_KEY, f"{message}; the tests of pairs are {listed(of_pairs)}")
+            yield Mistake(KINDS_KEY, message)
     elif SWAP.name in kinds or config.judge.orders:
-        message = f"{SWAP.name} and judge.orders need pairs, but this suite has none"
+        message = f"{SWAP.name} and judge.orders need pairs, but this suite has no pairs"
         yield Mistake(
             KINDS_KEY,
             message,
@@ -492,9 +493,9 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
             yield Mistake(("judges", index, "orders"), message, "set judge.orders instead")
     best = [kind for kind in kinds if KINDS[kind].answer == "best"]
     if best and mode == "classes":
-        made = listed(map(converted.kind, best))
+        made = f"{listed(shown(converted.kind(kind)) for kind in best)}"
         message = f"{made} makes runs that satisfy a rubric, but no class means satisfied"
-        yield Mistake(KINDS_KEY, message, "use perturbation, which makes cases of each class")
+        yield Mistake(KINDS_KEY, message, 'use "perturbation", which makes cases of each class')
     answers = _answers(suite.rubrics)
     for rubric in suite.rubrics:
         offered = rubric.scale.scores
@@ -526,9 +527,11 @@ def _check_sections(suite: Suite, converted: Converted, *, is_frozen: bool) -> I
         needed_by["rand", "judged", index] = kind
     for key, kind in needed_by.items():
         if kinds and kind not in kinds:
-            name, of_suite = converted.kind(kind), listed(map(converted.kind, kinds))
-            message = f"got {shown(name)}, but {key_of_kinds} has only {of_suite}"
-            yield Mistake(key, message, f"add {name} to {key_of_kinds}")
+            name, of_suite = converted.kind(kind), map(converted.kind, kinds)
+            message = (
+                f"got {shown(name)}, but {key_of_kinds} has only {listed(map(shown, of_suite))}"
+            )
+            yield Mistake(key, message, f"add {shown(name)} to {key_of_kinds}")
     instead = f"set gate.{'max_error' if mode == 'ordinal' else 'min_accuracy'} instead"
     for limit, modes in _MODES_OF_LIMITS.items():
         # Of single classes there may be n/a on any scale.
@@ -557,11 +560,13 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
         sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
         if len(sources) != 1:
             mistake = (
-                f"has {' and '.join(sources)}" if sources else "does not say where the labels are"
+                f"has {' and '.join(map(shown, sources))}"
+                if sources
+                else "does not say where the labels are"
             )
             yield Mistake(
                 ("labels", index),
-                f"{mistake}; must have exactly one of the keys {listed(LABEL_SOURCES)}",
+                f"{mistake}; must have exactly one of the keys {listed(map(shown, LABEL_SOURCES))}",
             )
         key = ("labels", index, "rubric_id")
         if section.rubric_id is not None:
@@ -569,7 +574,8 @@ def _check_labels(suite: Suite, known_ids: Sequence[str]) -> Iterator[Mistake]:
         elif section.source != "path" and len(ids) > 1:
             yield Mistake(
                 key,
-                f"is missing; must be the rubric that these labels are about, one of {listed(ids)}",
+                "is missing; must be the id of the rubric that these labels are about: one of "
+                f"{listed(map(shown, ids))}",
             )
 
 
@@ -577,7 +583,7 @@ def _check_id(key: KeyPath, rubric_id: str, choices: Sequence[str], noun: str) -
     if choices and rubric_id not in choices:
         yield Mistake(
             key,
-            f"got {shown(rubric_id)}, but the {noun} are {listed(choices)}",
+            f"got {shown(rubric_id)}, but the {noun} are {listed(map(shown, choices))}",
             nearest_hint(rubric_id, choices, "id"),
         )
 
@@ -610,7 +616,7 @@ def _notices(
     metric = config.rand.metric
     if metric not in OUR_METRICS and find_spec("sklearn") is None:
         sentences.append(
-            f"metric is {metric}, but scikit-learn is not installed, so the metric is not computed "
+            f"the metric {shown(metric)} is not computed, because scikit-learn is not installed "
             "(pip install 'pytest-jrh[sklearn]')"
         )
     return [f"{file}: {sentence}" for sentence in sentences]

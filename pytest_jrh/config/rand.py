@@ -23,7 +23,7 @@ from pytest_jrh.cases import probes, tests
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.probe import Variant, shipped
 from pytest_jrh.cases.tests import KINDS, LABELS, PERTURBATION
-from pytest_jrh.core import InputError, Json, listed, nearest_hint, received
+from pytest_jrh.core import InputError, Json, listed, nearest_hint, received, shown
 from pytest_jrh.core.documents import (
     Document,
     KeyPath,
@@ -277,7 +277,9 @@ def known_names(
             names.append(name)
         else:
             hint = nearest_hint(str(name), known)
-            converted.mistakes.add((*path, index), received(name, f"one of {listed(known)}"), hint)
+            converted.mistakes.add(
+                (*path, index), received(name, f"one of {listed(map(shown, known))}"), hint
+            )
     return names
 
 
@@ -296,7 +298,8 @@ def _read(path: KeyPath, value: Any, values: dict[KeyPath, Any], mistakes: Mista
     names = list(dict.fromkeys(str(known[depth]) for known in KNOWN if known[:depth] == path))
     if not isinstance(value, dict):
         mistakes.add(
-            path, received(value, f"a mapping with one or more of the keys {', '.join(names)}")
+            path,
+            received(value, f"a mapping with one or more of the keys {listed(map(shown, names))}"),
         )
         return
     for name, item in value.items():
@@ -304,7 +307,7 @@ def _read(path: KeyPath, value: Any, values: dict[KeyPath, Any], mistakes: Mista
         if name in names:
             _read(place, item, values, mistakes)
         else:
-            message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
+            message = f"unknown key; the keys of {dotted(path)} are {listed(map(shown, names))}"
             mistakes.add(place, message, nearest_hint(str(name), names, "key"))
 
 

@@ -33,7 +33,9 @@ from pytest_jrh.core.scales import (
 
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."
-_LEFT_AS_IS = "is still the placeholder that `python -m pytest_jrh init` wrote"
+_LEFT_AS_IS = (
+    "is still the placeholder that `python -m pytest_jrh init` wrote; replace it with your own text"
+)
 
 # The schema is made of tables that a project may add to, so that it is imported after them.
 if TYPE_CHECKING:
@@ -141,8 +143,8 @@ def _entries(data: Any, mistakes: Mistakes) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            expected = "a list of rubrics, or a mapping with the key rubrics"
-            found_keys = f" with the keys {listed(data, 8)}" if data else ""
+            expected = "a list of rubrics, or a mapping with the key 'rubrics'"
+            found_keys = f" with the keys {listed(map(shown, data), 8)}" if data else ""
             mistakes.add((), f"got a mapping{found_keys}; must be {expected}")
             return [], prefix
         data = data["rubrics"]
@@ -169,7 +171,7 @@ def _rubric(
         for name in entry:
             close = None if name in names else nearest_hint(name, names, "key", cutoff=0.8)
             if close is not None:
-                message = f"unknown key; the keys here are {listed(names)}"
+                message = f"unknown key; the keys of a rubric are {listed(map(shown, names))}"
                 mistakes.add((*path, name), message, close)
         if (text := document.texts.get((*path, "id"))) is not None:
             entry = {**entry, "id": text}

@@ -562,7 +562,7 @@ def misfits(
                 where = "the sections of a config are"
                 if len(path) > 1:
                     where = f"the keys of {name((*place, *path[:-1]))} are"
-                message = f"unknown key; {where} {listed(keys)}"
+                message = f"unknown key; {where} {listed(map(shown, keys))}"
             case "missing":
                 missing = section.model_fields[str(path[-1])]
                 message = f"is missing; must be {takes(missing.annotation, missing.metadata)}"
@@ -572,10 +572,11 @@ def misfits(
             case "takes":
                 message = received(value, detail["msg"])
             case "literal_error":
-                message = received(value, words.replace("'", ""))
+                message = received(value, words.replace("'", '"'))
             case "model_type":
+                names = section.model_fields
                 message = received(
-                    value, f"a mapping with one or more of the keys {listed(section.model_fields)}"
+                    value, f"a mapping with one or more of the keys {listed(map(shown, names))}"
                 )
                 if issubclass(section, StageSection) and isinstance(value, str):
                     hint = f"write {path[-1]}: {{model: {shown(value)}}}"

@@ -543,8 +543,8 @@ def misfit(
 ) -> InputError:
     """The first mistake that pydantic found in a value, which is `what`."""
     first = error.errors(include_url=False, include_input=False)[0]
-    reason = first["msg"].removeprefix("Value error, ").replace("Input should", "must")
-    reason = reason.replace("Field required", "is missing")
+    reason = first["msg"].removeprefix("Value error, ").replace("Input should be", "is not")
+    reason = reason.replace("Field required", "is missing").replace("line 1 column", "character")
     return InputError(
         f"{reason[:1].lower()}{reason[1:]}, so {what}",
         file,

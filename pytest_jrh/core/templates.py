@@ -84,10 +84,10 @@ def parse_template(
         name = missing[0].partition("|")[0]
         placeholder = f"{{{name}}}" if style == "braces" else f"{{{{ {name} }}}}"
         message = (
-            f"the prompt must use {_listed(missing).replace('|', ' or ')}, but does not; the "
+            f"""the prompt does not use {_listed(missing).replace("|", '" or "')}, but must; the """
             f"variables are {_listed(allowed)}"
         )
-        hint = f"write {placeholder} where the model should read this text"
+        hint = f"write {placeholder} where the model should read the {name.replace('_', ' ')}"
         problems.append(Problem(message, origin, hint=hint))
     if problems:
         raise InputError(problems)
@@ -200,7 +200,7 @@ def _unknown(
 
 
 def _listed(names: Collection[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
+    return '"' + '", "'.join(sorted(names)) + '"'
 
 
 @lru_cache(maxsize=8)

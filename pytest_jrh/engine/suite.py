@@ -405,7 +405,7 @@ def _judges(
                     # It would judge all of them by a rubric of its own.
                     if template.variables.isdisjoint({"rubric", "rubrics"}):
                         message = (
-                            "the prompt must use rubric, because the suite has several rubrics"
+                            'the prompt must use "rubric", because the suite has several rubrics'
                         )
                         hint = "write {{ rubric }} where the judge should read the rubric"
                         raise InputError(message, template.origin, hint=hint)
@@ -419,7 +419,8 @@ def _judges(
                 f"the judge {judge.label} tried to {', '.join(tried)} when its module was "
                 "imported, which a replay refuses"
             )
-            hint = "send requests only while a case is judged, or set `version` on the judge"
+            hint = "send requests only while a case is judged; or, to use the recorded verdicts, "
+            hint += "set `version` in the judge's section"
             if any(asks_for_credentials(reached.removeprefix("reach ")) for reached in tried):
                 hint = ADVICE_ON_CREDENTIALS
             raise InputError(message, key="judge", hint=hint)
@@ -437,7 +438,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> ReadySuite:
         raise InputError(
             f"this file has no case of the suite {suite.name!r}",
             path,
-            hint=f"Its cases are of the suite {listed(other_suites)}; a suite is named "
+            hint=f"Its cases are of the suite {listed(map(repr, other_suites))}; a suite is named "
             "after its config file.",
         )
     notices = without_cases(suite, path, cases.entries.values())
@@ -595,8 +596,8 @@ class LoadedSuites:
             former = earlier.suite
             if suite.name == former.name:
                 raise InputError(
-                    f"a suite is named after its file, and the suite of {former.config_file} has "
-                    f"the name `{suite.name}`, too",
+                    f"the suite of {former.config_file} has the name `{suite.name}`, too, because "
+                    "a suite is named after its config file",
                     suite.config_file,
                     hint="Rename one of the two config files.",
                 )

@@ -474,7 +474,7 @@ INSPECT_SCORER = JudgeKind(
     key=_SCORER,
     build=_build_scorer,
     keys=ScorerKeys,
-    one_rubric="a scorer of Inspect has one rubric as its target, and gives one value",
+    one_rubric="cannot be used with a scorer of Inspect, which is given only one rubric at a time",
     notes=(
         "args: {partial_credit: false}          # the scorer's arguments",
         "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; other roles use `model`",

@@ -407,7 +407,7 @@ class Joiner:
                 Problem(
                     "each label was given for another wording of its rubric",
                     file,
-                    hint="label again; if the rubric means the same, empty its rubric_digest",
+                    hint="label again; if the rubric means the same, empty the rubric_digest",
                 )
             )
         for reason, count in left_out.items():

@@ -109,7 +109,7 @@ def read_jsonl(path: Path) -> RecordIndex:
                 f"case_id {record.case_id!r} is also in line {first}",
                 path,
                 line.number,
-                hint="Remove one of the two lines.",
+                hint=f"Remove line {first} or line {line.number}.",
             )
         entries[record.case_id] = RecordEntry.of(record, line)
     return RecordIndex(entries, foreign)
@@ -350,7 +350,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
     if rubric is None:
         return (
             f"it was made for the rubric {shown(entry.spec.rubric_id)}, which is not in the "
-            f"rubric file, which has only {listed(rubrics)}"
+            f"rubric file; the file has {listed(map(shown, rubrics))}"
         )
     scale = rubric.scale
     answers = scale.on_offer
@@ -365,7 +365,9 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
         ("expected", entry.expected, answers),
     ):
         if value is not None and value not in allowed:
-            return f"{key} is {value}, but must be {listed(map(str, allowed))} in this suite"
+            return (
+                f"its {key} is {value}, but in this suite must be {' or '.join(map(str, allowed))}"
+            )
     return None
 
 

@@ -140,7 +140,7 @@ def test_two_suites_of_one_name_are_refused(pytester: pytest.Pytester, recorded:
     shared = (recorded.panel.option, recorded.scale.option)
     result = pytester.runpytest_inprocess(*options, *shared)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    named = "*tiny.yml: a suite is named after its file*has the name `tiny`, too*"
+    named = "*tiny.yml: the suite of *has the name `tiny`, too, because a suite*"
     result.stderr.fnmatch_lines([named, "*would share the folder*shared*"])
 
 

@@ -223,8 +223,8 @@ def halves_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
-        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}the label was 0, but"),
-        ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite has no such"),
+        ("labels.csv", "r1,0", "r1,1", "half-0/halved.yml/results.jsonl:3: {}its label was 0, and"),
+        ("labels.csv", "r2,0,a", "r2,0,a\nr2,1,b", "results.jsonl:2: {}the suite does not"),
         ("rubrics.yml", "Be", "Stay", "the instructions of the rubric 'kind' were"),
         ("runs.jsonl", "ok 3", "no 3", 'results.jsonl:3: {}the text of "r3" in the log'),
     ],
@@ -248,4 +248,4 @@ def test_shards_of_other_labels_rubrics_or_transcripts_are_refused(
     path = folder / file
     path.write_text(path.read_text().replace(before, after))
     assert merge("half-0", "half-1", config="halved.yml") == 4
-    assert told.format("the result is of a different case: ") in merge.errors
+    assert told.format("the case has changed since this shard ran: ") in merge.errors

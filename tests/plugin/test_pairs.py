@@ -157,20 +157,20 @@ def test_a_suite_begins_with_pairs(tmp_path: Path, capsys: pytest.CaptureFixture
     [
         (
             "cases: {kinds: [positives]}",
-            "positives cannot be used with pairs; the tests of pairs are",
+            '"positives" cannot be used with pairs; the tests for pairs are',
         ),
-        ("cases: {kinds: [labels, prompt_injection]}", "prompt_injection cannot be used with"),
+        ("cases: {kinds: [labels, prompt_injection]}", '"prompt_injection" cannot be used with'),
         ("cases: {kinds: [labels], flip: true}", "cases.flip"),
         (OF_ANSWERS, "answer_a"),
         (
             f"{OF_ANSWERS}\ncases: {{kinds: [labels], edits: acts}}",
             "got acts, but answers have no tool calls",
         ),
-        ("judge: {model: openai/judge, orders: two}", "one or both"),
-        ("judge: {model: openai/judge, together: true}", "one rubric at a time"),
+        ("judge: {model: openai/judge, orders: two}", '"one" or "both"'),
+        ("judge: {model: openai/judge, together: true}", "for a suite of pairs"),
         (
             "suite: {of: pair, log: pairs.csv, rubrics: rubrics.yml}",
-            'suite.of: got "pair"; must be runs, answers or pairs',
+            'suite.of: got "pair"; must be "runs", "answers" or "pairs"',
         ),
     ],
 )

@@ -90,7 +90,7 @@ def test_what_is_saved_is_what_is_loaded(
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("[]", 1, "must be an object, so this line is not from a baseline"),
+        ("[]", 1, "is not an object, so this line is not from a baseline"),
         ('{"format": 1, "cases": []}', 1, "so this line is not from a baseline"),
         (f"{LINE}<<<<<<< HEAD\n", 2, "contains a merge conflict"),
         (f"{LINE}{LINE}", 2, "an earlier line has the same case "),

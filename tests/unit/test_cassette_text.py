@@ -170,16 +170,16 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
-        ('"complete": true', '"complete": "false"', "metadata.jrh.complete: must be a valid"),
+        ('"complete": true', '"complete": "false"', "metadata.jrh.complete: is not a valid"),
         ('"complete": true', '"complete": 2001-99-99', "readable cassette: month must be in 1..12"),
         ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
         ('"cost": ', '"cost": NaN, "was": ', "metadata.jrh.calls[0].cost"),
-        ('"format": 1', '"format": 2', "format: must be 1, so this is not a readable cassette"),
+        ('"format": 1', '"format": 2', "format: is not 1, so this is not a readable cassette"),
         ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
         ("- request:", "- other:", "interactions[0].request"),
         ("    body:", "    other:", "interactions[0].request.body"),
         # What the earlier form alone can hold.
-        ("complete: true", "complete: 'false'", "metadata.jrh.complete: must be a v"),
+        ("complete: true", "complete: 'false'", "metadata.jrh.complete: is not a v"),
         ("cost: ", "cost: .nan # ", "metadata.jrh.calls[0].cost"),
     ],
 )

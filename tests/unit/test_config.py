@@ -284,11 +284,11 @@ TEMPLATES = [{"name": "a"}, {"name": "b", "template": "agent_autograder"}]
         (changed(JUDGES, [{"model": "m"}]), f"{JUDGES}[0].name", "is missing"),
         (changed(TARGETS, ["safe", "knid"]), f"{TARGETS}[1]", '"kind" is the nearest id'),
         (changed("cases.frozen", True), "cases.frozen", f"set {AGENT}.output.dir"),
-        (changed(EVALUATED, ["labels"]), f"{EVALUATED}[0]", f"add labels to {TESTS}"),
-        (changed(EVALUATED, [{"a": 1}]), f"{EVALUATED}[0]", "must be one of agent_perturbation"),
-        (changed(TESTS, [["agent_positives"]]), f"{TESTS}[0]", "must be one of agent_perturb"),
+        (changed(EVALUATED, ["labels"]), f"{EVALUATED}[0]", f'add "labels" to {TESTS}'),
+        (changed(EVALUATED, [{"a": 1}]), f"{EVALUATED}[0]", 'must be one of "agent_perturbation"'),
+        (changed(TESTS, [["agent_positives"]]), f"{TESTS}[0]", 'must be one of "agent_perturb'),
         (probe(changes="flip"), "cases.probes.mine.instruction", "is missing; must be text"),
-        (probe(instruction="a", changes=1), "cases.probes.mine.changes", "none or flip"),
+        (probe(instruction="a", changes=1), "cases.probes.mine.changes", '"none" or "flip"'),
         (probe(instruction="a", variants=["x"]), "cases.probes.mine.variants", "unknown"),
         (probe("My one", instruction="a"), "cases.probes.My one", "letters a-z, digits and _"),
         (probe("position", instruction="a"), "cases.probes.position", "the name of a built-in"),
@@ -329,10 +329,10 @@ def test_a_probe_that_asks_changes_violations(folder: Folder, name: str) -> None
     problem = folder.problem(with_tests("agent_positives", name))
     assert (problem.key, problem.hint is not None) == (f"{TESTS}[1]", True)
     assert "rubric" in problem.message
-    assert "no cases to change: the suite has no test" in problem.message
+    assert "no cases to change: there is no test" in problem.message
     folder.rubrics(ORDINAL_RUBRIC)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"
-    assert folder.problem(data).message == f"{name} needs a binary suite, but this suite is ordinal"
+    assert f'"{name}" needs a binary suite, but this suite is' in folder.problem(data).message
 
 
 def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Folder) -> None:

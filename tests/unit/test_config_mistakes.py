@@ -26,7 +26,7 @@ def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> Non
     text = yaml.safe_dump(minimal()).replace("admin:\n", "admin:\n  modul_name: x\n", 1)
     problem = folder.problem(text)
     assert (problem.file, problem.line, problem.key) == (CONFIG, 2, "admin.modul_name")
-    assert problem.message.startswith("unknown key; the keys of admin are module_name, ")
+    assert problem.message.startswith('unknown key; the keys of admin are "module_name", ')
     assert problem.hint == '"module_name" is the nearest key'
 
 
@@ -43,8 +43,8 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
         ("blind.labels", "no/such.jsonl", 'the file of blind labels "no/such.jsonl"', None),
         (f"{AGENT}.max_edit_rounds", True, "got true; must be an integer", None),
-        (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or', '"fail" is the nearest name'),
-        (f"{AGENT}.output", "x", "must be a mapping with one or more of the keys dir", None),
+        (f"{AGENT}.objective", "fial", 'fial"; must be "fail" or', '"fail" is the nearest name'),
+        (f"{AGENT}.output", "x", 'must be a mapping with one or more of the keys "dir"', None),
         (f"{AGENT}.planner", "gpt-5", "must be a mapping", 'write planner: {model: "gpt-5"}'),
         (f"{AGENT}.planner.temperature", float("nan"), "got nan; must be a number", None),
         (f"{AGENT}.planner.api_base", "host:80", 'got "host:80"; must be a URL', None),
@@ -54,18 +54,18 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.score_targets", [1, 1.5], "got [1, 1.5]; must be integers", None),
         ("admin.evaluation_config.template", "multiclass", "agent_judge (binary), ", None),
         ("admin.perturbation_config.tests_to_run", ["lables"], "", '"labels" is'),
-        ("admin.perturbation_config.tests_to_run", [], "names no test; list", None),
+        ("admin.perturbation_config.tests_to_run", [], "names no test; name", None),
         ("cases.frozen", 1, "got 1; must be true", None),
         ("probes.positoin", {}, 'got "positoin"; must be a p', '"position" is the nearest name'),
-        ("gate.probes.position", 0.1, "a mapping with one or more of the keys max_rate", None),
+        ("gate.probes.position", 0.1, 'a mapping with one or more of the keys "max_rate"', None),
         ("judge.score_map", {"yes": 1, "no": 0}, "the built-in prompt asks for scores", None),
         ("judge.verdict", "Verdict: (yes|no)", "the built-in prompt asks for scores", None),
-        ("judge", SCORER | TOGETHER, "has one rubric as its target, and gives one", None),
+        ("judge", SCORER | TOGETHER, "which is given only one rubric at a time", None),
         ("judge", PATTERN | TOGETHER, "which finds one verdict in a text", None),
         ("judge.verdict", "(yes", 'got "(yes"; must be a regular expression with one', None),
         ("judge.verdict", "(yes)|(no)", "must be a regular expression with one group", None),
         ("judge", {**GRADED, "verdict": "(yes)"}, "not apply to a judge that has the key", None),
-        ("judge", MAPPED, "must be an answer of a rubric, one of 0 (satisfied), 1 (", None),
+        ("judge", MAPPED, "must be one of the answers 0 (satisfied), 1 (", None),
         ("judge", {**GRADED, "threshold": 2}, "must be a number from 0 to 1", None),
         ("judge", {"model": "m", "threshold": 0.5}, "only for a judge in Python, in a b", None),
         ("judge", {**GRADED, "threshold": 0.5, "score_map": {"a": 1}}, "without score_map", None),
@@ -78,7 +78,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("judge", {**GRADED, "random": "yes"}, "must be true or false", None),
         ("suite.within", 1, "needs an ordinal suite, but this suite is binary", "remove this key"),
         ("suite.within", -1, "got -1; must be an integer >= 0", None),
-        ("planer", {}, "unknown key; the sections of a config are suite, cases", None),
+        ("planer", {}, 'unknown key; the sections of a config are "suite", "cases"', None),
     ],
 )
 def test_a_bad_value_says_what_was_there_and_what_may_be_there(

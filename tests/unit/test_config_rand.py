@@ -66,7 +66,7 @@ def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> N
 
 TO_RUN, PROBES = (f"admin.perturbation_config.{key}" for key in ("tests_to_run", "probes"))
 EVALUATED = "admin.evaluation_config.tests_to_evaluate"
-OURS, RANDS = "perturbation, positives, ", "one of agent_perturbation, agent_positives, labels,"
+OURS, RANDS = '"perturbation", "positives", ', 'one of "agent_perturbation", "agent_positives",'
 TESTS = "a list of tests (agent_perturbation, agent_positives, labels,"
 OF = changed(PROBES, {"position": {"of": ["positives"]}})
 
@@ -100,7 +100,7 @@ def test_rands_files_take_labels_and_probes_beside_rands_tests(folder: Folder) -
     problem = folder.problem(data)
     assert problem.message == (
         'got "agent_perturbation", but admin.perturbation_config.tests_to_run has only '
-        "agent_positives, labels, position"
+        '"agent_positives", "labels", "position"'
     )
     data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_positives"]
     assert [test.name for test in folder.load(data).tests] == names

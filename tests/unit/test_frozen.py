@@ -58,8 +58,8 @@ def set_at(*path: str | int, to: object = ..., of: Record = RECORD) -> Record:
             "gold_messages: message [0] has",
         ),
         (set_at("case_id"), "case_id: is missing, so this line is not a made case"),
-        (set_at("epoch", to=True), "epoch: must be a valid integer, so this line is not a ma"),
-        (set_at("format", to=2), "format: must be 1, so this line is not a made case"),
+        (set_at("epoch", to=True), "epoch: is not a valid integer, so this line is not a ma"),
+        (set_at("format", to=2), "format: is not 1, so this line is not a made case"),
     ],
 )
 def test_unusable_record_is_named_with_its_line(tmp_path: Path, record: Record, words: str) -> None:
@@ -136,7 +136,7 @@ WHOLE = [frozen_case(test, rubric_id) for test in BOTH for rubric_id in ("rubric
 def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
     path = suite.data / "rubrics.yml"
     path.write_text(path.read_text("utf-8").replace("rubric-2", "rubric-two"), "utf-8")
-    said = '"rubric-2", which is not in the rubric file, which has only rubric-1, rubric-two'
+    said = '"rubric-2", which is not in the rubric file; the file has "rubric-1", "rubric-two"'
     with pytest.raises(InputError) as refused:
         ready(suite, *WHOLE)
     assert str(refused.value).endswith(f"cannot be used: it was made for the rubric {said}")
@@ -149,20 +149,20 @@ def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:
 
 
 def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match="mode is ordinal, but must be binary in this suite"):
+    with pytest.raises(InputError, match="its mode is ordinal, but in this suite must be binary"):
         ready(suite, frozen_case(target_score=1))
-    with pytest.raises(InputError, match="objective is pass, but must be fail in this suite"):
+    with pytest.raises(InputError, match="its objective is pass, but in this suite must be fail"):
         ready(suite, replace(WHOLE[0], objective="pass"))
 
 
-@pytest.mark.parametrize(("target", "test", "scores"), [(5, BOTH[0], "0, 1, 2"), (1, BOTH[1], "2")])
+@pytest.mark.parametrize(("target", "test", "scores"), [(5, BOTH[0], "0 or 1"), (1, BOTH[1], "2")])
 def test_scores_off_scale_are_named(tmp_path: Path, target: int, test: str, scores: str) -> None:
     suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides=FROZEN)
     levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
     case = frozen_case(test, target_score=target)
     case = replace(case, rubric=replace(case.rubric, score_levels=levels))
     with pytest.raises(
-        InputError, match=f"target_score is {target}, but must be {scores} in this suite"
+        InputError, match=f"target_score is {target}, but in this suite must be {scores}"
     ):
         ready(suite, case)
 
@@ -176,5 +176,5 @@ def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
 
 
 def test_a_file_of_another_suite_says_whose_it_is(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match=r"'tiny'\n .* cases are of the suite ref"):
+    with pytest.raises(InputError, match=r"'tiny'\n .* cases are of the suite 'ref"):
         ready(suite, make_case())

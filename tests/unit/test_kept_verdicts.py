@@ -175,12 +175,12 @@ def test_a_file_of_another_form_is_refused_with_its_line_and_what_to_run(tmp_pat
     with pytest.raises(InputError) as caught:
         parsed(path.read_text("utf-8"), "base.json")
     assert str(caught.value) == (
-        "base.json:1: format: must be 3, so this line is not from a baseline\n"
+        "base.json:1: format: is not 3, so this line is not from a baseline\n"
         "    if this file is your baseline, restore the file from git; if not, name the right file"
     )
     with pytest.raises(InputError) as caught:
         ledger.read_ledger(path)
     assert str(caught.value) == (
-        f"{path}:1: format: must be 3, so this line is not the result of a case\n"
+        f"{path}:1: format: is not 3, so this line is not the result of a case\n"
         "    Run the shard again, because a truncated or edited file cannot be used."
     )

@@ -428,7 +428,7 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
         ({**GOOD, "case_digest": "abc"}, "case_digest: string should match pattern"),
         ({**GOOD, "lable": 1}, "lable: unexpected keyword argument"),
         ({"reviewer": "ann", "label": 1}, "case_digest: is missing"),
-        ("[1]", "must be an object"),
+        ("[1]", "is not an object"),
         ("{", "invalid JSON"),
     ],
 )

@@ -216,7 +216,7 @@ def test_it_is_read_as_others_leave_it(tmp_path: Path, rewrite: Callable[[str], 
     [
         ('"interactions": 1', '"interactions": 2', "the head of the file says another"),
         ('"complete": true', '"complete": 2', "metadata.jrh.complete"),
-        ('"finish_reason": "stop"', '"finish_reason": 2001-01-01', "must be a valid string"),
+        ('"finish_reason": "stop"', '"finish_reason": 2001-01-01', "is not a valid string"),
         ('"format": 1', '"format": 2', "its format is 2, not 1"),
         ('"cases": {', '"calls": {', "cases"),
         ("method: POST", "verb: POST", "method"),

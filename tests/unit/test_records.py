@@ -326,10 +326,10 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"format": 1}, "format: must be 3, so this line is not the result of a case"),
-        ({"why": {"kind": "no_luck"}}, "why.kind: must be '', 'no_case'"),
+        ({"format": 1}, "format: is not 3, so this line is not the result of a case"),
+        ({"why": {"kind": "no_luck"}}, "why.kind: is not '', 'no_case'"),
         ({"scores": ["1"]}, "a score or the label is not an answer of this case, so this line"),
-        ({"spending": None}, "spending: must be "),
+        ({"spending": None}, "spending: is not "),
     ],
 )
 def test_a_line_of_no_result_is_named(tmp_path: Path, values: dict[str, Any], words: str) -> None:

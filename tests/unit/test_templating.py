@@ -67,7 +67,7 @@ def test_json_in_a_prompt_file_stands_for_itself(source: str, rendered: str) -> 
 @pytest.mark.parametrize(
     ("source", "line", "message", "hint"),
     [
-        ("{rubric}\n{transcrpt}", 2, "{transcrpt}; the variables are max_steps,", "transcript"),
+        ("{rubric}\n{transcrpt}", 2, '{transcrpt}; the variables are "max_steps",', "transcript"),
         ("{rubric.__class__}", 1, "variable {rubric.__class__}; ", "{{rubric.__class__}}"),
         ("{{ rubric }}\n{% if summary %}", 2, "is not a valid Jinja template: Unexpected end", ""),
     ],
