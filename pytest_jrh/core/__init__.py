@@ -516,7 +516,9 @@ def first_problems(
         first.append(problem)
     left_out = len(problems) - len(first)
     if left_out:
-        first.append(Problem(f"correct these to see {counted(left_out, 'more problem')}", file))
+        first.append(
+            Problem(f"correct the problems above to see {counted(left_out, 'more problem')}", file)
+        )
     return first
 
 

@@ -45,7 +45,7 @@ CANNOT_TELL = "cannot tell"
 # Characters that nobody sees: soft hyphens, those of no width, and marks of a direction.
 _UNSEEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 _LONGEST_WORD = 1_000
-_ENCODING = "save the file as UTF-8 (in Excel: Save as, CSV UTF-8)"
+_ENCODING = "save the file as UTF-8 (for a table in Excel: Save as, CSV UTF-8)"
 _PART = re.compile(r"([+-]?\d{1,18})(?:\.0*)?\s*(?:/|out of|of)\s*(\d{1,6})", re.ASCII)
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
@@ -153,7 +153,7 @@ def dotted(path: KeyPath) -> str:
 
 MAX_DEPTH = 100
 MAX_BYTES = 8 * 2**20
-_TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
+_TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep; remove levels"
 
 _TAG = "tag:yaml.org,2002:"
 _TEXTS = {f"{_TAG}str", f"{_TAG}null"}

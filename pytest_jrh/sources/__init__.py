@@ -527,7 +527,7 @@ def _not_of_runs(file: Path) -> Problem | None:
         problem = other_kind(head, str(file))
     if problem is None and suffix not in suffixes():
         name = shlex.quote(str(file))
-        hint = f"the names of files of runs end in {', '.join(suffixes())}; for a table, run "
+        hint = f"files of runs end in {', '.join(suffixes())}; if this file is a table, run "
         hint += f"python -m pytest_jrh label {name} or python -m pytest_jrh check {name}"
         return Problem("is not a file of runs in a known format", str(file), hint=hint)
     return problem
@@ -573,7 +573,10 @@ def find_files(paths: Sequence[Path]) -> tuple[Sequence[Path], Sequence[str]]:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", error.filename) from None
         if len(inside) > MOST_FILES:
-            raise InputError(f"is a folder with more than {MOST_FILES:,} files of runs", path)
+            raise InputError(
+                f"is a folder with more than {MOST_FILES:,} files of runs; name smaller folders",
+                path,
+            )
         left_out = []
         for file in inside:
             if file.is_dir() or _has_transcripts(file):
@@ -587,7 +590,7 @@ def find_files(paths: Sequence[Path]) -> tuple[Sequence[Path], Sequence[str]]:
             )
         if len(inside) == len(left_out):
             raise InputError(
-                f"is a folder without files of runs, whose names end in {', '.join(suffixes())}",
+                f"is a folder with no file of runs; files of runs end in {', '.join(suffixes())}",
                 path,
             )
     return [*files.values()], notices

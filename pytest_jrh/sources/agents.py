@@ -313,7 +313,7 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
         return queued
     if kind not in _OTHERS:
         if isinstance(line.get("message"), dict):
-            problem = f"is {shown(kind)}; must be user or assistant in a line with a message"
+            problem = f'got {shown(kind)}; must be "user" or "assistant" in a line with a message'
             raise DamagedError(problem, path=("type",))
         unknown[str(kind or "no type")] = None
     return None

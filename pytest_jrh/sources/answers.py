@@ -154,15 +154,18 @@ class Answers(Source):
         table = self._table
         places = {}
         problems = []
-        has = f"the columns are: {listed(map(shown, table.columns))}"
+        has = f"the columns are {listed(map(shown, table.columns))}"
         for part, names in {**self.parts, "cluster": ""}.items():
             pointer = getattr(self._pointers, part)
             if pointer is not None:
                 place = places[part] = pointer[0] if isinstance(pointer, tuple) else pointer
                 if place != ROW_NUMBER and not table.at(place):
-                    message = f"no row has a value at {shown(place)}; {has}"
                     problems.append(
-                        Problem(message, table.file, hint=f"correct `{part}` in suite.format")
+                        Problem(
+                            f"no row has a value at {shown(place)}; {has}",
+                            table.file,
+                            hint=f"correct `{part}` in suite.format",
+                        )
                     )
                 continue
             columns = columns_named(table, names)
@@ -208,7 +211,7 @@ class Answers(Source):
             epoch = whole_number(epoch_text)
             if epoch is None:
                 raise table.error(
-                    f"got the epoch {shown(epoch_text)}; must be an integer", line=line
+                    f"has the epoch {shown(epoch_text)}, which must be an integer", line=line
                 )
             key = (storable(id_)[0], epoch)
             # Rows of one text may be of two people.
@@ -217,8 +220,8 @@ class Answers(Source):
                 message = f"has {what} as line {lines[key]}"
                 hint = (
                     "name a column with a different id in each row (init --case COL, or "
-                    "suite.format: {id: COLUMN}), or delete one of the rows. Labels of several "
-                    'people must be in a file of labels (--labels) with a column "annotator"'
+                    "suite.format: {id: COLUMN}), or delete one of the rows. For rows with labels "
+                    'of several people, pass --labels CSV, a file with a column "annotator"'
                 )
                 raise table.error(message, hint, line)
             equal += key in rows
@@ -369,11 +372,11 @@ def orders_of(table: Table, column: str) -> Orders:
     values = [*dict.fromkeys(words)]
     if len(values) != len(PLACES):
         raise InputError(
-            f"{shown(column)} has {len(values):,} values; it must have two, one for each order of "
-            "the answers",
+            f"{shown(column)} has {len(values):,} values; a column of orders must have two, one "
+            "for each order of the answers",
             table.file,
             key="--order",
-            hint=f"the values are: {listed(values, 5)}",
+            hint=f"the values are {listed(map(shown, values), 5)}; name another: --order COL",
         )
     first = next((value for value in values if value in _AS_SHOWN), values[0])
     return Orders([word != first for word in words], cases)
@@ -396,7 +399,7 @@ def placed(table: Table, columns: Columns, values: Values, orders: Orders | None
         numbers = _NUMBERS.intersection(words.values())
         if "0" in numbers:
             raise InputError(
-                f"nothing says which answers the numbers in {shown(name)} mean: "
+                f"nothing says which answers these numbers in {shown(name)} mean: "
                 f"{listed(sorted(numbers))}",
                 table.file,
                 key="--map",

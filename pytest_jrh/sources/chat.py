@@ -56,7 +56,7 @@ def parts_of(content: Any, provider_calls: dict[str, Json]) -> Parts:
     parts = Parts(provider_calls)
     if not isinstance(content, str | list | None):
         raise DamagedError(
-            f"has {shown(content)} as its content; must be text, null or a list of parts"
+            f"has {shown(content)} as its content, which must be text, null or a list of parts"
         )
     for part in listed_parts(content):
         _add(parts, part)
@@ -85,11 +85,11 @@ def _add(parts: Parts, part: Any) -> None:
     if isinstance(part, str):
         part = block_of("text", part)
     if not isinstance(part, dict):
-        raise DamagedError(f'has a part that is {shown(part)}; must be an object with a "type"')
+        raise DamagedError(f'has {shown(part)} as a part; parts are objects with a "type"')
     kind = part.get("type", "text" if "text" in part else None)
     if not isinstance(kind, str):
         raise DamagedError(
-            f"has a part whose type is no string (keys: {listed(part, 3) or 'none'})"
+            f"has a part whose type is not text; its keys: {listed(map(shown, part), 3) or 'none'}"
         )
     call = parts.provider_calls.get(json_text(part.get("tool_use_id")))
     # Inspect's own block of this type, which the provider ran, has `arguments`.
@@ -309,7 +309,9 @@ class _Reader:
             raise DamagedError(f'is {shown(turn)}; must be an object with a "role"')
         role = turn.get("role")
         if not isinstance(role, str) or not is_role(role):
-            raise DamagedError(f"has {shown(role)} as its role; must be one of {', '.join(ROLES)}")
+            raise DamagedError(
+                f"has {shown(role)} as its role, which must be one of {', '.join(ROLES)}"
+            )
         role = _ROLES.get(role, role)
         parts = sdk_parts_of(turn)
         content = parts or turn.get("content")
@@ -317,7 +319,7 @@ class _Reader:
             turn = {key: turn[key] for key in turn if key not in ("parts", "toolInvocations")}
         for key in _NOT_CONTENT.split():
             if not parts and "content" not in turn and turn.get(key):
-                raise DamagedError(f"has the key {key} in place of content")
+                raise DamagedError(f'has the key "{key}" in place of "content"')
         steps: list[tuple[Any, list[Json]]] = [(content, [])]
         if isinstance(content, list):
             steps = [*steps_of(content)]
@@ -337,7 +339,7 @@ class _Reader:
         parts = parts_of(content, self._provider_calls)
         entries = turn.get("tool_calls")
         if not isinstance(entries, list | None):
-            raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
+            raise DamagedError(f"has {shown(entries)} as its tool_calls, which must be a list")
         calls = [*map(read_call, entries or ()), *map(read_call, parts.calls)]
         # What stands beside the content: a refusal, what was said in a recording, thoughts.
         refusal = turn.get("refusal")
@@ -426,7 +428,7 @@ def _head(turn: Json, parts: Parts) -> Json:
 def read_call(call: Any) -> Json:
     """A call of OpenAI's, Anthropic's, the AI SDK's or Inspect's, as Inspect has it."""
     if not isinstance(call, dict):
-        raise DamagedError(f"has a tool call that is {shown(call)}; must be an object")
+        raise DamagedError(f"has {shown(call)} as a tool call, which must be an object")
     name: Any = call.get("function") or call.get("name") or call.get("toolName")
     call_id, custom = call.get("id", call.get("toolCallId")), call.get("custom")
     arguments = call.get("arguments", call.get("input", call.get("args")))
@@ -436,7 +438,7 @@ def read_call(call: Any) -> Json:
     elif isinstance(custom, dict):
         name, arguments, kind = custom.get("name"), {"input": custom.get("input")}, "custom"
     if not isinstance(name, str) or not name:
-        raise DamagedError("has a tool call whose name is missing or no string")
+        raise DamagedError("has a tool call whose name is missing or is not text")
     if not isinstance(call_id, str):
         call_id = ""
     mistake = call.get("parse_error")

@@ -217,7 +217,7 @@ def refuse_missing(
                 hint = f"because of --labels, --{role} must name a column of {its_tables[0].file}"
             raise InputError(
                 f"there is no column {shown(column)}; the columns are "
-                f"{listed(map(shown, columns)) or 'without a name'}",
+                f"{listed(map(shown, columns)) or 'all without a name'}",
                 its_tables[0].file,
                 key=f"--{role}",
                 hint=hint,
@@ -246,7 +246,7 @@ def choose_columns(
         exclusive = [role for role in roles if role not in ("cluster", "baseline", "order")]
         if len(exclusive) > 1 and column:
             raise table.error(
-                f"{' and '.join(f'--{of}' for of in exclusive)} must not both name {shown(column)}"
+                f"{' and '.join(f'--{of}' for of in exclusive)} cannot both be {shown(column)}"
             )
     options = dict(assigned)
     several = grouped(assigned)
@@ -263,7 +263,9 @@ def choose_columns(
         return {*chosen.values(), *verdicts, *labels}
 
     if len(labels) > 1 and chosen.setdefault("annotator", ""):
-        raise table.error("each --label names a column of one person, so leave out --annotator")
+        raise table.error(
+            "with several --label, each names the column of one person, so leave out --annotator"
+        )
     if not labels:
         labels = [only_column(table, "label", taken())]
     for role in ("rubric", "epoch", "annotator", "repeat", "reasoning"):
@@ -303,10 +305,10 @@ def choose_columns(
         ways = [*_ways_to_name(table, missing, taken())]
         if has_nameless_cases:
             ways.append(way_to_case)
-        hint = f"pass {' '.join(ways)}"
+        hint = f"name the columns: {' '.join(ways)}"
         if "label" in missing:
             hint += (
-                " (repeat --label for each person); or let people label the cases: python -m "
+                " (--label once for each person); or let people label the cases: python -m "
                 f"pytest_jrh label {shlex.quote(table.file)} {way_to_case}"
             )
             # Those with usual names, and pairs of answers, the command finds by itself.
@@ -315,8 +317,8 @@ def choose_columns(
             if not columns_named(table, ROLES["rubric"]):
                 hint += " --rubric 'ID: TEXT'"
         raise table.error(
-            f"no unused column was recognized as {kinds}; the columns are "
-            f"{listed(map(shown, table.names)) or 'without a name'}",
+            f"no column was recognized as {kinds} (a column has only one use); the columns are "
+            f"{listed(map(shown, table.names)) or 'all without a name'}",
             hint,
         )
     if "label" in needed and "label" not in options and table.results is None:
@@ -350,7 +352,7 @@ def _ways_to_name(table: Table, roles: Iterable[str], taken: Collection[str]) ->
     numbers = Counter(chain.from_iterable(answers.values()))
     columns: dict[str, list[str]] = {"label": [], "verdict": []}
     for name, words in answers.items():
-        shared = [word for word in words if numbers[word] > 1 and word.strip("01")]
+        shared = [word for word in words if numbers[word] > 1 and word.strip("01[]{}")]
         if shared and len(words) <= _MOST_ANSWERS and name not in taken:
             columns["verdict" if words_of(name) & _OF_A_JUDGE else "label"].append(quoted(name))
     for role in roles:
@@ -371,18 +373,20 @@ def _guessed_label(
     texts = columns_named(table, TEXTS)
     message = ""
     if kinds := kinds - {"HUMAN"}:
-        message = f'{shown(label)} has labels by {listed(sorted(kinds))}: see "annotator_kind"'
+        message = f'"annotator_kind" says that {shown(label)} has labels by {listed(sorted(kinds))}'
     elif is_of_people:
         return ""
     elif "verdict" in needed and texts and words_of(label) & {"target", "expected"}:
         message = f"{shown(label)} may have expected answers to {shown(texts[0])}, not labels"
     elif verdicts and not any(words_of(column) & _OF_A_JUDGE for column in verdicts):
         columns = [*verdicts, *columns_named(table, ROLES["reasoning"])]
-        message = f"{shown(label)} may be by the judge, as may {listed(map(shown, columns))}"
+        message = (
+            f"the judge may have written {shown(label)}, as well as {listed(map(shown, columns))}"
+        )
     if message:
         raise table.error(
             message,
-            f"name the column of people's labels; if {shown(label)} has them, pass "
+            f"name the column of people's labels by --label; if {shown(label)} has them, pass "
             f"--label {quoted(label)}",
         )
     return "" if annotator else label
@@ -529,8 +533,8 @@ def _cluster(table: Table, taken: Collection[str], case: str) -> str:
     if sizes[widest] < min(_FEWEST_CLUSTERS, count) and not table.results:
         raise _asked(
             table,
-            f"{shown(widest)} has only {sizes[widest]} values: it is the cluster if cases with the "
-            "same value are related, else the cluster is none",
+            f"are cases with the same value in {shown(widest)} related? If so, it is the cluster, "
+            f"which then has only {sizes[widest]} values; if not, the cluster is none",
             "cluster",
             [widest, *parts, NONE],
         )
@@ -753,7 +757,7 @@ def table_slices(table: Table, columns: Columns) -> list[Slices]:
 def _refuse_answers(name: str, key: str, *, is_answer: bool) -> None:
     if is_answer or words_of(name) & _OF_ANSWERS:
         raise InputError(
-            f"got {shown(name)}, which has labels or verdicts",
+            f"{shown(name)} has labels or verdicts, so it does not say what a case is about",
             key=key,
             hint=_ABOUT,
         )

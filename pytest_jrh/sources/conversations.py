@@ -163,7 +163,7 @@ class _Reader:
                 continue
             if isinstance(part, bool) or not isinstance(part, int | str) or part == "":
                 problem = f"has {shown(part)} as its {key} (at {pointer or f'/{key}'})"
-                raise DamagedError(f"{problem}; must be text or an integer")
+                raise DamagedError(f"{problem}, which must be text or an integer")
             parts.append(part)
         return parts[0] if len(parts) == 1 else "-".join(map(str, parts)) or None
 
@@ -173,7 +173,7 @@ class _Reader:
         if epoch is None:
             return 1
         if type(epoch) is not int or epoch < 0:
-            raise DamagedError(f"has the epoch {shown(epoch)}; must be an integer >= 0")
+            raise DamagedError(f"has the epoch {shown(epoch)}, which must be an integer >= 0")
         return epoch
 
     def metadata(self) -> Json:
@@ -234,7 +234,7 @@ def _keys(value: Any) -> str:
         return f"the whole value is {shown(value)}"
     if not value:
         return "the object has no keys"
-    return f"the keys are: {listed(value, 12)}"
+    return f"the keys are {listed(map(shown, value), 12)}"
 
 
 def places_of_messages(value: Any) -> list[str]:

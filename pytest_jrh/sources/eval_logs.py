@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _STEP = 4096
 _LONGEST_CAUSE = 300
-_HINT = "if it is a log that was cut off, copy it again, or repair it with `inspect log convert`"
+_HINT = "if the log was cut off, copy it again, or repair it with `inspect log convert`"
 # Inspect puts in place of a reference what the sample keeps apart under its name.
 _REFERENCE = rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"'
 _NO_NUMBER = rb"\b(?:NaN|Infinity)\b"
@@ -180,8 +180,9 @@ class EvalLog(Source):
             except OSError as error:
                 raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
             except DamagedError as error:
-                message = f"cannot be read as an Inspect log: {error}"
-                raise InputError(message, self.path, hint=error.hint) from None
+                raise InputError(
+                    f"cannot be read as an Inspect log: {error}", self.path, hint=error.hint
+                ) from None
             return self._rows
 
     def _open_archive(self) -> Any:
@@ -197,7 +198,7 @@ class EvalLog(Source):
             raise InputError(
                 "the evaluation has not ended, or was killed",
                 self.path,
-                hint="copy the log later; if it was cut off, repair it with `inspect log convert`",
+                hint="copy the log when it has ended; if it was killed, use `inspect log convert`",
             )
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
@@ -207,7 +208,9 @@ class EvalLog(Source):
         try:
             self._header = json.loads(data)
         except (ValueError, RecursionError, MemoryError) as error:
-            raise DamagedError(f"it begins with {{, but is no whole JSON: {error}", _HINT) from None
+            raise DamagedError(
+                f"it begins with {{, but is not valid JSON: {error}", _HINT
+            ) from None
         return self._header.get("samples")
 
     def _json(self, archive: zipfile.ZipFile, name: str) -> Any:
@@ -221,7 +224,8 @@ class EvalLog(Source):
         except Exception as error:
             # Each compression has errors of its own.
             raise DamagedError(
-                f"it has no usable {name}: {error or type(error).__name__}", _HINT
+                f"its {name} cannot be used: {error or type(error).__name__}",
+                getattr(error, "hint", _HINT),
             ) from error
 
     def _by_key(self, samples: Any) -> dict[RunKey, Json]:
@@ -233,7 +237,7 @@ class EvalLog(Source):
         status = printable(str(self._header.get("status") or "not said"))
         if not samples:
             raise InputError(
-                f"is a log without samples (status: {status})",
+                f"is an Inspect log without samples (its status: {status})",
                 self.path,
                 hint="if the evaluation goes on, wait until it has ended; else run the task again",
             )
@@ -255,7 +259,7 @@ class EvalLog(Source):
             if first != name or (rows[key] is not row and self._zip is None):
                 both = f"{first!r} and {name!r}"
                 raise DamagedError(
-                    f"in epoch {epoch}, two samples have ids that are one text: {both}"
+                    f"in epoch {epoch}, the ids of two samples are the same text: {both}"
                 )
             rows[key] = row
         return rows

@@ -266,7 +266,9 @@ class Source(ABC):
 
 
 _KEY = "cases.cluster"
-_LEAVE_OUT = "name one of the fields; without cases.cluster, the epochs of a sample are a cluster"
+_LEAVE_OUT = (
+    "name one of the fields, or remove cases.cluster: the epochs of a sample are then a cluster"
+)
 # The cluster is a text in every result.
 _LONGEST = 120
 _DIGEST = 16
@@ -307,12 +309,12 @@ def clusters_by(
         clusters[key] = None if value is None else short_text(value) or None
         names |= dict.fromkeys(metadata)
     if clusters and not any(clusters.values()):
-        message = (
+        raise InputError(
             f"no case has the field {shown(cluster_key)} in its metadata; the fields are "
-            f"{listed(map(shown, sorted(names))) or 'none'}"
+            f"{listed(map(shown, sorted(names))) or 'none'}",
+            key=config_key,
+            hint=_LEAVE_OUT if config_key == _KEY else nearest_hint(cluster_key, names),
         )
-        hint = _LEAVE_OUT if config_key == _KEY else nearest_hint(cluster_key, names)
-        raise InputError(message, key=config_key, hint=hint)
     return clusters
 
 

@@ -65,14 +65,14 @@ def read_table(
     file, path = file or str(path), Path(path)
     if path.suffix.lower() == ".eval":
         raise InputError(
-            "is a log of Inspect, but must be a table: CSV, JSON lines or a JSON list",
+            "is an Inspect log, but a table is needed: CSV, JSON lines or a JSON list",
             file,
             hint="make a table from the log: inspect_ai.analysis.samples_df (docs/tables.md)",
         )
     # An id may have other line ends inside.
     text = read_text(path, file, _MOST_BYTES, as_it_is=True)
     if not text.strip():
-        raise InputError("is empty; must be CSV, JSON lines or a JSON list", file, 1)
+        raise InputError("is empty; a table must be CSV, JSON lines or a JSON list", file, 1)
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
         raise InputError("has a NUL character", file, line, hint="save the file again as UTF-8")
@@ -122,7 +122,7 @@ def table_of(
         clean, _ = storable({name.strip(): value for name, value in row.items()})
         if len(clean) < len(row):
             raise InputError(
-                "has two keys of the same name; blanks around a name do not count", file, line
+                "has two keys with the same name (blanks around a name do not count)", file, line
             )
         names |= dict.fromkeys(clean)
         lines.append(line)
@@ -138,7 +138,7 @@ def refuse_too_many(names: Collection[str], lines: Collection[int], file: str) -
     """Refuse a table that memory cannot hold: a small file may say little of many columns."""
     if len(names) * len(lines) > _MOST_CELLS:
         raise InputError(
-            f"with {len(names):,} columns, the table has more than {_MOST_CELLS:,} cells",
+            f"the {len(names):,} columns have more than {_MOST_CELLS:,} cells up to this line",
             file,
             max(lines),
             hint="remove the columns that are not needed",
@@ -174,10 +174,9 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                     if count > 1:
                         problems.append(Problem(f"two columns are called {shown(name)}", file, 1))
             elif len(cells) > len(names):
-                message = f"has {len(cells)} cells, but the table has {len(names)} columns"
                 problems.append(
                     Problem(
-                        message,
+                        f"has {len(cells)} cells, but the table has {len(names)} columns",
                         file,
                         line,
                         hint=_QUOTES,
@@ -190,7 +189,9 @@ def _csv_table(text: str, file: str, redactor: Redactor, problems: list[Problem]
                     column.append(different.setdefault(cell, cell))
             line = reader.line_num + 1
     except csv.Error as error:
-        message = f"was read as CSV, as it begins with neither {{ nor [, but {printable(error)}"
+        message = (
+            f"is not valid CSV: {printable(error)} (what begins with no {{ or [ is read as CSV)"
+        )
         problems.append(Problem(message, file, reader.line_num, hint=_QUOTES))
     texts = []
     is_ours = {*names} >= _LABEL_FILE
@@ -229,7 +230,7 @@ def _json_rows(
         try:
             values = redactor.value(parsed(part))
         except DamagedError as error:
-            message = redactor.text(f"{error}; what begins with {{ or [ is read as JSON")
+            message = redactor.text(f"{error} (what begins with {{ or [ is read as JSON)")
             problems.append(Problem(message, file, error.line if is_document else line))
             continue
         if not is_document or not isinstance(values, list):
@@ -274,7 +275,7 @@ def with_named(
         if is_read and name not in patterns:
             raise table.error(
                 f"--{role}: got {shown(name or None)}; must be a pattern, like "
-                f"{listed(map(shown, patterns))}, of the columns {listed(map(shown, table.names))}",
+                f"{listed(map(shown, patterns))}, of columns {listed(map(shown, table.names))}",
                 f"name the pattern: --{role} 'NAME_{PLACE}'",
             )
     first, *others = sides.values()
@@ -322,7 +323,7 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     lonely = [column for column in matched if column not in used]
     if not rubrics:
         raise table.error(
-            "no rubric has both a column of labels and a column of verdicts: "
+            "no rubric has both a column of labels and a column of verdicts: as rubrics, "
             f"{listed(f'{shown(of)} finds {listed(map(shown, patterns[of]))}' for of in patterns)}",
             f"{PLACE} must stand for the same text in each pattern",
         )

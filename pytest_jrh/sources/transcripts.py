@@ -242,7 +242,7 @@ class Transcripts(Source):
             raise InputError(
                 f"begins with [, so it was read as a JSON list, but {error}",
                 self._file,
-                hint="if it was cut off, copy it again; if each line is an object, call it .jsonl",
+                hint="if it was cut off, copy it again; if each line is an object, name it .jsonl",
             ) from None
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", self._file) from None
@@ -294,7 +294,7 @@ class Transcripts(Source):
             key = ", ".join(filter(None, (f"item {item.number}", key)))
         elif Head(self._file).is_lines and path and isinstance(path[0], int):
             line, key = numbered(data)[path[0]][0], dotted(path[1:])
-        text = f"{error}".replace("type (", f'type for the format "{self.form_name}" (')
+        text = f"{error}".replace("a field", f'was read as "{self.form_name}", but a field')
         return Problem(text, f"{self._file}", line, key or None, error.hint)
 
 
@@ -496,7 +496,7 @@ def _turns_of(step: Json) -> Iterator[Json]:
     calls = step.get("tool_calls") or []
     results = at(step, "/observation/results") or []
     if unknown := {*step}.union(*results).difference(_FIELDS_OF_STEPS_AND_RESULTS.split()):
-        raise DamagedError(f"has unknown fields: {listed(sorted(unknown), 5)}")
+        raise DamagedError(f"has unknown fields: {listed(map(json.dumps, sorted(unknown)), 5)}")
     role, content = _ROLES[step["source"]], _chat_content(step["message"])
     names, tool_calls = {}, []
     for call in calls:
@@ -577,8 +577,11 @@ class Trial(Transcripts):
                 result = parsed(self._bytes_of(file))
                 rewards = dict(at(result, "/verifier_result/rewards") or {})
         except DamagedError as error:
-            message = f"was read as the result of a Harbor trial, but {error}"
-            raise InputError(message, file, hint="if it is damaged, copy it again") from None
+            raise InputError(
+                f"was read as the result of a Harbor trial, but {error}",
+                file,
+                hint="if the file is damaged, copy it again",
+            ) from None
         return result, rewards
 
 

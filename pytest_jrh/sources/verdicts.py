@@ -106,11 +106,12 @@ def _named(named: Mapping[str, str]) -> Scale:
     for word, name in named.items():
         if word in _NO_VALUES - {""} or word == CANNOT_TELL:
             raise InputError(
-                f"{shown(name)} cannot be a class: it means a missing answer", key="--classes"
+                f"{shown(name)} cannot be a class, as it means that there is no answer",
+                key="--classes",
             )
         if not _is_name(name):
             raise InputError(
-                f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters, but no {BETWEEN}",
+                f"got {shown(name)}; a class has 1 to {_LONGEST_NAME} characters, and no {BETWEEN}",
                 key="--classes",
             )
     names = [name for word, name in named.items() if word != NO_SUCH]
@@ -139,13 +140,10 @@ def _found(labels: Mapping[str, str], verdicts: Mapping[str, str], widest: str) 
     if not others or is_number or others & _NO_VALUES:
         return BINARY
     if len(known) + len(others) > _MOST_CLASSES:
-        message = (
+        raise InputError(
             f"labels and verdicts have {len(words):,} different values, such as "
             f"{shown(words[max(others)])}, most of them in the column {shown(widest)}; "
-            f"there can be at most {_MOST_CLASSES} classes"
-        )
-        raise InputError(
-            message,
+            f"there can be at most {_MOST_CLASSES} classes",
             key="--classes",
             hint="if other columns have the answers, name them: --label COL, --verdict COL; to "
             "count a word as one of the classes: --map WORD=CLASS",
@@ -269,7 +267,7 @@ class Values:
         mapped = nearest(as_word(text), unused)
         if mapped is not None:
             return (
-                f"no cell has the word {shown(mapped)} of --map; if you meant {shown(word)}, use "
+                f"no cell has the word {shown(mapped)}, which --map has; for {shown(word)}, use "
                 f"{way}={self.mapping[mapped]}"
             )
         if word.casefold() in _NO_VALUES:
@@ -277,21 +275,21 @@ class Values:
         if is_verdict and self.threshold is not None and re.fullmatch(_NUMBER, word):
             return "with --threshold, a verdict must be a number from 0 to 1, such as 0.71 or 0,71"
         if part := part_of(text):
-            return f"name the scale, whose highest score is {part[1]}: --scale LOW-{part[1]}"
+            return f"name the scale, with its lowest score for LOW: --scale LOW-{part[1]}"
         if whole_number(text) is not None:
             numbers = [number for number in map(whole_number, texts) if number is not None]
             return (
-                f"if the numbers are scores, name their scale: --scale LOW-HIGH (here "
-                f"{min(numbers)} to {max(numbers)}); if they are classes, name all classes: "
-                "--classes A,B,..."
+                f"if the numbers ({min(numbers)} to {max(numbers)}) are scores, name the scale: "
+                "--scale LOW-HIGH; if the numbers are classes, name all classes: --classes A,B,..."
             )
         if is_verdict and self.scale.is_verdict and re.fullmatch(_SHARE, word):
-            return "if these are probabilities, pass --threshold 0.5: then 0.5 or more counts as 1"
+            return "for probabilities, pass --threshold 0.5, so that 0.5 or more counts as 1"
         if re.fullmatch(_NUMBER, word):
             # A mean of what several people said, or of what a judge said several times.
             role = "repeat" if is_verdict else "annotator"
             return (
-                f"scores are whole numbers: write a row for each score, with a column {shown(role)}"
+                "a score must be a whole number: instead of a mean, write a row for each score, "
+                f"with a column {shown(role)}"
             )
         if self.scale.is_ordered:
             return f"say which score {shown(word)} is: {way}=SCORE; {missing}"
@@ -307,7 +305,7 @@ class Values:
         """Refuse, once all is read, a threshold without a number, and a 1 that nothing explains."""
         if self.threshold is not None and not self.of_numbers:
             raise InputError(
-                "no verdict is a number, but verdicts must be numbers from 0 to 1",
+                "verdicts must be numbers from 0 to 1, but no verdict is a number",
                 table.file,
                 key="--threshold",
                 hint="name a column of such numbers: --verdict COL; or leave out --threshold",
@@ -316,11 +314,11 @@ class Values:
             if words_of(column) & _CONFIDENCES and not _meaning_of_one(column):
                 meaning = quoted(f"{column}={BINARY.classes[0].columns[0]}")
                 raise InputError(
-                    f"{shown(column)} may say how sure the judge is of either verdict",
+                    f"{shown(column)} may say how sure the judge is of any of its verdicts",
                     table.file,
                     key="--threshold",
-                    hint="--threshold needs probabilities of a violation: name their column, "
-                    f"--verdict COL; if they are in {shown(column)}, add --one {meaning}",
+                    hint="--threshold needs the probability of a violation: name its column, "
+                    f"--verdict COL; if {shown(column)} has it, add --one {meaning}",
                 )
         table.refuse(self.unclear_ones(table))
 
@@ -502,7 +500,7 @@ def cases_of(
             unnamed.append(
                 Problem(
                     f"the case {shown(key.case)} has a label without an annotator, and a label by "
-                    f"{listed(sorted(named))}",
+                    f"{listed(map(shown, sorted(named)))}",
                     table.file,
                     table.lines[case.row],
                     columns.annotator,
@@ -623,9 +621,8 @@ def weigh(labels: VerdictTable, table: VerdictTable) -> str:
             case.weight /= numbers[case.stratum]
     number, total = counted(len(labelled), "label"), round(sum(case.weight for case in labelled))
     if total > cases:
-        message = f"{number} stand for {total:,} cases, but {table.table.file} has only {cases:,}"
         raise InputError(
-            message,
+            f"{number} stand for {total:,} cases, but {table.table.file} has only {cases:,}",
             of_file.file,
             key="weight",
             hint=f"draw a new sample from {table.table.file}, and write its labels to a new file",

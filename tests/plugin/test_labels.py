@@ -128,7 +128,7 @@ def test_a_baseline_has_labelled_runs_only(pytester: pytest.Pytester, labelled: 
 
 @pytest.mark.parametrize(
     ("take_its_place", "said"),
-    [(Path.mkdir, "folder without files of runs"), (os.mkfifo, "is neither a file nor a folder")],
+    [(Path.mkdir, "folder with no file of runs"), (os.mkfifo, "is neither a file nor a folder")],
 )
 def test_a_log_that_cannot_be_opened_is_refused(
     tmp_path: Path, take_its_place: Callable[[Path], None], said: str

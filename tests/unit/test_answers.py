@@ -90,18 +90,18 @@ FORMAT, CORRECT = ", or set suite.format: [{]", "correct `"
 @pytest.mark.parametrize(
     ("text", "places", "message"),
     [
-        ("id,frage,answer\na,b,c", {}, f'the columns are: "id", "frage", "answer".*{FORMAT}'),
+        ("id,frage,answer\na,b,c", {}, f'the columns are "id", "frage", "answer".*{FORMAT}'),
         ("id,question,prompt,answer\na,b,c,d", {}, f'column "question" or "prompt".*{FORMAT}'),
         ("id,question,antwort\na,b,c", {}, f"no column of responses was.*{FORMAT}"),
         # Rows are not told apart by a guess, as where two people labelled one text.
         (f"{ROW}\nb,q,r,no\na,q,s,yes", {}, "csv:4: has the same id .a. as line 2"),
         ("question,answer,by,ok\nq,r,ann,yes\nq,r,bo,no", {}, "csv:3: has the same text as"),
         ("id,question,answer,ok\n,q,r,yes\n,q,r,no", {}, "csv:3: has the same text as li"),
-        (f"{EPOCHS}first,q,r", {}, 'csv:2: got the epoch "first"; must be an integer'),
-        (f"{EPOCHS}1e3,q,r", {}, 'csv:2: got the epoch "1e3"; must be an integer'),
+        (f"{EPOCHS}first,q,r", {}, 'csv:2: has the epoch "first", which must be an integer'),
+        (f"{EPOCHS}1e3,q,r", {}, 'csv:2: has the epoch "1e3", which must be an integer'),
         # A place that no row has.
         (ROW, {"messages": "/frage"}, f'a value at "/frage"; the columns are.*{CORRECT}messages'),
-        (ROW, {"id": "/nr"}, f'no row has a value at "/nr"; the columns are: "id", .*{CORRECT}id'),
+        (ROW, {"id": "/nr"}, f'no row has a value at "/nr"; the columns are "id", .*{CORRECT}id'),
         (ROW, {"cluster": "/topic"}, f'no row has a value at "/topic"; the col.*{CORRECT}cluster'),
         (ROW, {"context": "/ok/0"}, f'no row has a value at "/ok/0"; the col.*{CORRECT}context'),
     ],
@@ -189,10 +189,10 @@ def test_no_small_file_is_a_large_table(tmp_path: Path, monkeypatch: pytest.Monk
     csv_text = "\n".join([",".join(["id", "question", "answer", *names]), *["a,q,r"] * 50])
     lines = [json.dumps({"id": "a", name: 1}) for name in names]
     for path, place in (
-        (written(tmp_path / "rows.csv", csv_text), "rows.csv:39: with 53 columns"),
-        (written(tmp_path / "rows.jsonl", "\n".join(lines)), "rows.jsonl:50: with 51 columns"),
+        (written(tmp_path / "rows.csv", csv_text), "rows.csv:39: the 53 columns"),
+        (written(tmp_path / "rows.jsonl", "\n".join(lines)), "rows.jsonl:50: the 51 columns"),
     ):
-        with pytest.raises(InputError, match=f"{place}, the table has more than 2,000 cells"):
+        with pytest.raises(InputError, match=f"{place} have more than 2,000 cells"):
             source_of(path).summaries()
 
 

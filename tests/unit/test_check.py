@@ -233,9 +233,9 @@ def test_the_label_of_more_than_half_of_the_people_counts(run: Run) -> None:
 @pytest.mark.parametrize(
     ("cell", "scale", "hint"),
     [
-        ("7/12", (1, 10), "whose highest score is 12: --scale LOW-12"),
-        ("7 out of 10", None, "whose highest score is 10: --scale LOW-10"),
-        ("4.67", (1, 5), 'numbers: write a row for each score, with a column "annotator"'),
+        ("7/12", (1, 10), "with its lowest score for LOW: --scale LOW-12"),
+        ("7 out of 10", None, "with its lowest score for LOW: --scale LOW-10"),
+        ("4.67", (1, 5), 'write a row for each score, with a column "annotator"'),
         ("85%", None, "write a row for each score"),
         ("excellent", (1, 5), 'say which score "excellent" is: --map excellent=SCORE'),
         ("nan", None, 'to count "nan" as missing, pass --map nan='),
@@ -316,7 +316,7 @@ def test_scores_are_read_on_the_scale_that_is_given() -> None:
     checked = check_table(path, scale=(1, 5))
     assert checked.table.values.scale.scores == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
-    with pytest.raises(InputError, match=r"--scale LOW-HIGH \(here 1 to 4"):
+    with pytest.raises(InputError, match=r"\(1 to 4\) are scores, name"):
         check_table(path)
 
 
@@ -392,11 +392,11 @@ PHOENIX = "id,input,label,score,explanation,annotator_kind\na,q,pass,1,x,{}\nb,q
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (PHOENIX.replace("{}", "LLM"), (), '"label" has labels by LLM: see "annotator_kind"'),
+        (PHOENIX.replace("{}", "LLM"), (), '"annotator_kind" says that "label" has labels by LLM'),
         (PHOENIX.replace("{}", "CODE"), ("--verdict=score",), "has labels by CODE"),
-        (PHOENIX.replace("{}", ""), (), '"label" may be by the judge, as may "score", "exp'),
-        ("label,score\npass,1\n", (), '"label" may be by the judge, as may "score"'),
-        ("label,grade\npass,pass\n", (), '"label" may be by the judge, as may "grade"'),
+        (PHOENIX.replace("{}", ""), (), 'the judge may have written "label", as well as "score", '),
+        ("label,score\npass,1\n", (), 'the judge may have written "label", as well as "score"'),
+        ("label,grade\npass,pass\n", (), 'the judge may have written "label", as well as "grade"'),
         ("input,target,verdict\nq,pass,pass\n", (), '"target" may have expected answers'),
         ("prompt,expected,judge\nq,1,1\n", (), '"expected" may have expected answers to "prompt"'),
     ],
@@ -490,8 +490,8 @@ def test_a_confidence_is_no_probability(run: Run) -> None:
     table = written("case,human,confidence,p_violation\na,1,0.9,0.9\nb,0,0.8,0.2\n")
     code, printed = run(table, "--verdict=confidence", "--threshold=0.5")
     assert code == 4
-    assert '"confidence" may say how sure the judge is of either verdict' in printed
-    assert 'if they are in "confidence", add --one confidence=violated' in printed
+    assert '"confidence" may say how sure the judge is of any of its verdicts' in printed
+    assert 'if "confidence" has it, add --one confidence=violated' in printed
     asked = ("--verdict=confidence", "--threshold=0.5", "--one=confidence=violated")
     assert 'in the column "confidence" are probabilities of a violation' in run(table, *asked)[1]
     passed = " ".join(run(table, *asked[:2], "--one=confidence=passed")[1].split())
@@ -606,35 +606,35 @@ ESCAPES = "\x1b[31mred\x1b]0title\x07\x1b[2J\x9b31m\u202e"
 CROSSED = "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n"
 # What is in the file, the options, and what the message says.
 NAMES = "id,annotator,label,verdict\nb,,fail,fail\n"
-WITHOUT_A_NAME = 'the case "a" has a label without an annotator, and a label by ann'
+WITHOUT_A_NAME = 'the case "a" has a label without an annotator, and a label by "ann"'
 TWO_PEOPLE = "id,human,judge,other\na,1,1,0\nb,0,0,1\n"
 BROKEN: list[tuple[str | bytes, str, str]] = [
     ("", "", ":1: is empty"),
     (HEAD, "", ": has no row"),
-    ("case,lable,verdict\na,x,1\n", "", ":1: no unused column was"),
-    ("case,label\na,1\n", "", ":1: no unused column was rec"),
+    ("case,lable,verdict\na,x,1\n", "", ":1: no column was"),
+    ("case,label\na,1\n", "", ":1: no column was rec"),
     ("label,verdict,score\n1,1,1\n", "", "--verdict verdict or --verdict score"),
     (CROSSED, "", "--cluster run or --cluster task"),
     (HEAD + "a,1,9\nb,5,2\n", "--scale=1-5", ":2: verdict: got"),
     (HEAD + "a,1,NaN\n", "", 'to count "NaN" as missing, pass --map NaN='),
     (HEAD.encode() + b"\xe9,1,1\n", "", ":2: is not UTF-8"),
     ("case,label,verdict,label\na,1,1,0\n", "", ":1: two columns are called"),
-    ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has two keys of"),
-    ('{"label": 1}\n{"label": 1, " label": 0, "verdict": 1}', "", ":2: has two keys of"),
+    ('{"label": 1, "verdict": 1, "verdict ": 0}', "", ":1: has two keys with"),
+    ('{"label": 1}\n{"label": 1, " label": 0, "verdict": 1}', "", ":2: has two keys with"),
     ('{"label": 1, "verdict": 1, "x": %s}' % ("[" * 500 + "]" * 500), "", "nested"),
     (HEAD + "a,pass,pass" + 999 * "\x1b[0m" + " not\n", "", ":2: verdict: got"),
     (HEAD + "a,1,1\na,1,0\n", "", ':3: case: the case "a" is also in line 2\n'),
-    (HEAD + "a,1,1\n" * 21, "", "table.csv: correct these to see 10 more problems"),
+    (HEAD + "a,1,1\n" * 21, "", "table.csv: correct the problems above to see 10 more problems"),
     (HEAD + "a,1,1,1\n", "", ":2: has 4 cells"),
     ('{"label": 1, "verdict": [1]}', "", ':1: verdict: got "[1]"'),
     ('{"label": 1, "verdict": 1}\n{"label": 1,\n', "", ":2: is not valid JSON"),
     (HEAD + "a,,1\nb,1,\n", "", "no case has both a label and a"),
-    ("label\nfail\n", "--verdict=label", "no unused column was recognized as labels"),
+    ("label\nfail\n", "--verdict=label", "no column was recognized as labels"),
     ("case,human,verdict,judge\na,1,1,x\n", "--judge=judge --baseline=x", "compared with itself"),
     ("human_says,verdict\n1,0\n", "", 'the columns are "human_says"'),
-    ("label,judge_a,judge b\n1,0,1\n", "", "pass --verdict COL"),
-    ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", "pass --label ann --label bo --verdict 'gpt j"),
-    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", 'has the word "notok" of'),
+    ("label,judge_a,judge b\n1,0,1\n", "", "columns: --verdict COL"),
+    ("id,ann,bo,gpt judge\na,ok,ok,ok\n", "", ": --label ann --label bo --verdict 'gpt judge"),
+    (HEAD + "a,no,no\nb,Not OK,no\n", "--map=no=1 --map=NotOK=1", 'has the word "notok", '),
     (HEAD + "a,1,1\n", "--verdict=verdikt", '; the columns are "case", "'),
     (HEAD + "a,1,1\n", "--baseline=verdit", 'nor a file\n    "verdict" is the nearest'),
     (HEAD + "a,1,1\n", "--baseline=tabel.csv", 'nor a file\n    "tables.csv" is the nearest'),
@@ -642,7 +642,7 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (HEAD + "a,1,1\n", "--map=good", "must be WORD=VALUE"),
     (HEAD + "a,1,85\n", "--threshold=0.5", ':2: verdict: got "85"'),
     (HEAD + 'a,1,"1,5"\n', "--threshold=0.5", "a number from 0 to 1, such as 0.71 or 0,71"),
-    (HEAD + 'a,1,"0,5"\n', "", "pass --threshold 0.5: then 0.5 or more"),
+    (HEAD + 'a,1,"0,5"\n', "", "pass --threshold 0.5, so that 0.5 or"),
     (HEAD + "a,1,nan\n", "--threshold=0.5", 'got "nan"'),
     (f"{HEAD}a,1,maybe\nb,1,0.2\n", "--threshold=0.5", "--map maybe=violated"),
     (HEAD + "a,pass,fail\n", "--threshold=0.5", "COL; or leave out --threshold"),
@@ -656,12 +656,12 @@ BROKEN: list[tuple[str | bytes, str, str]] = [
     (f"{NAMES}a,ann,pass,fail\na,,pass,fail\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     (f"{NAMES}a,ann,1,0\na,,1,0\na,bo,1,0\n", "", f":3: annotator: {WITHOUT_A_NAME}"),
     # What options say twice, or against each other.
-    (TWO_PEOPLE, "--label=human --label=human", '--label and --label must not both name "human"'),
+    (TWO_PEOPLE, "--label=human --label=human", '--label and --label cannot both be "human"'),
     (TWO_PEOPLE, "--label=human --label=other --annotator=judge", "leave out --annotator"),
     (TWO_PEOPLE, "--case=id --case=other", "argument --case: given twice"),
     (TWO_PEOPLE, "--map=Fine=0 --map=fine=1", "two meanings"),
     (TWO_PEOPLE, "--one=passed", "gives 1 two meanings"),
-    (TWO_PEOPLE, "--case=id --rubric=id", '--case and --rubric must not both name "id"'),
+    (TWO_PEOPLE, "--case=id --rubric=id", '--case and --rubric cannot both be "id"'),
     (TWO_PEOPLE, "--baseline=./table.csv", "would be compared with itself"),
     (TWO_PEOPLE, "--one=humann=passed", 'is no column "humann"'),
     (TWO_PEOPLE, "--scale=0-1 --one=passed", "--one: cannot be used with --scale\n"),
@@ -737,7 +737,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
     Path("runs.eval").write_bytes(b"PK\x03\x04 no table")
     code, text = run("runs.eval")
     assert code == 4
-    assert "runs.eval: is a log of Inspect, but must be a table" in text
+    assert "runs.eval: is an Inspect log, but a table is needed" in text
     assert "make a table from the log: inspect_ai.analysis.samples_df" in " ".join(text.split())
 
 
@@ -755,7 +755,7 @@ def test_what_is_no_file_is_refused(run: Run) -> None:
         ("id,who,verdict\na,x,0\n", "id,target\na,0\n --annotator=who", "--annotator must name"),
         ("id,verdict\na,0\n", "id,target\na,0\n --label=targ", '"target" is the nearest'),
         ("name,verdict\na,0\nb,0\n", "id,target\na,0\n", "column of ids: --case name"),
-        ("name,x\na,0\nb,0\n", "id,target\na,0\n", "pass --verdict COL --case name"),
+        ("name,x\na,0\nb,0\n", "id,target\na,0\n", "columns: --verdict COL --case name"),
         ("id,rubric,verdict\na,x,0\na,y,0\n", "id,target\na,0\n", "rubric and epoch of"),
         ("id,verdict\na,pass\n", "id,annotator,label\na,ann,pass\na,,pass\n", WITHOUT_A_NAME),
     ],

@@ -92,7 +92,7 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         ([("violated", "violatd"), ("satisfied", "satisfied")], {}, '"violatd"; must be'),
         ([("pass", "pass"), ("fail", "partly")], {}, "name all classes: --classes A,B,..."),
         # Numbers without an order are asked for.
-        ([("0", "1"), ("1", "2"), ("2", "2")], {}, "if they are classes, name all classes"),
+        ([("0", "1"), ("1", "2"), ("2", "2")], {}, "if the numbers are classes, name all classes"),
         # What only one side has may be one thing in two words.
         ([("a", "x"), ("b", "y")], {}, "name all classes: --classes A,B,..."),
         ([(f"text {n}", f"text {n}") for n in range(21)], {}, 'most of them in the column "label"'),
@@ -100,8 +100,8 @@ def test_figures_of_classes_are_scikit_learns(seed: int) -> None:
         (SIDES, {"classes": ["first", "second"]}, 'got "tie"; must be first or second'),
         (SIDES, {"classes": ["first", "second"]}, 'say which class "tie" is: --map tie=CLASS'),
         (SIDES, {"classes": ["first"]}, "must be the names of 2 to 20 classes"),
-        (SIDES, {"classes": ["a|b", "c"]}, "but no |"),
-        (SIDES, {"classes": ["None", "c"]}, '"None" cannot be a class: it means a missing answer'),
+        (SIDES, {"classes": ["a|b", "c"]}, "and no |"),
+        (SIDES, {"classes": ["None", "c"]}, '"None" cannot be a class, as it means that there'),
         # Who says what is violated has two answers, and no class of a stray word.
         ([("yes", "yes"), ("maybe", "maybe")], {"one": "violated"}, 'label: got "maybe"; must be'),
         ([("x", "x"), ("y", "y"), ("z", "z")], {"map": {"x": 1, "y": 0}}, 'label: got "z"; must'),

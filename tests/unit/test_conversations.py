@@ -83,7 +83,7 @@ def test_pointers_map_other_shapes(tmp_path: Path) -> None:
 def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Path) -> None:
     source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "log": {"turns": TURNS}})
     said = refusal(source)
-    assert "runs.jsonl:2: has no list of messages at /messages; the keys are: id, log" in said
+    assert 'runs.jsonl:2: has no list of messages at /messages; the keys are "id", "log"' in said
     assert "set suite.format: {messages: /log/turns}, which has messages" in said
     source = Conversations(tmp_path / "runs.jsonl", input_format=InputFormat(cluster=("/task",)))
     assert "runs.jsonl:1: has nothing at /task, which suite.format.cluster names" in refusal(source)
@@ -103,8 +103,8 @@ def test_a_missing_value_is_named_with_its_line_and_where_it_may_be(tmp_path: Pa
         (b'{"id": "\xff", "messages": []}', "is not UTF-8: invalid start byte at byte 8"),
         (b"[" * 150 + b"]" * 150, "is nested more than 100 levels deep"),
         (b"[" * 100_000 + b"]" * 100_000, "is nested more than 100 levels deep"),
-        (b'{"id": 1.5, "messages": []}', "has 1.5 as its id (at /id); must be text or an integer"),
-        (b'{"id": 1, "epoch": true, "messages": []}', "has the epoch true; must be an integer"),
+        (b'{"id": 1.5, "messages": []}', "has 1.5 as its id (at /id), which must be text or an"),
+        (b'{"id": 1, "epoch": true, "messages": []}', "has the epoch true, which must be an in"),
         (b'{"id": 1, "cluster": [], "messages": []}', "has a list as its cluster (at /cluster)"),
         (b"7", "has no list of messages at /messages; the whole value is 7"),
     ],

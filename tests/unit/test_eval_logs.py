@@ -137,7 +137,7 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
         (b"", "it is neither JSON nor a zip archive (File is not a zip file)"),
         (b"{}", "is in no other known format\n    docs/logs.md"),
         (b'{"version": 2, "eval": {}, "samples": 7}', "`samples` is 7; must be a list"),
-        (b'{"version": 2, "eval": {}, "samples": []} x', "{, but is no whole JSON: Extra"),
+        (b'{"version": 2, "eval": {}, "samples": []} x', "{, but is not valid JSON: Extra"),
         # Ids that differ in type alone.
         (b'{"eval": {}, "samples": [{"id": 1, "epoch": 1}, {"id": "1", "epoch": 1}]}', "1 and '1'"),
         (b"PK\x05\x06" + b"\0" * 18, "no item named 'header.json'"),
@@ -188,9 +188,9 @@ def put(path: Path, name: str, data: bytes | None, compression: int = zipfile.ZI
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("header.json", None, "has not ended, or was killed\n    copy the log later"),
+        ("header.json", None, "has not ended, or was killed\n    copy the log when"),
         ("summaries.json", None, "no item named 'summaries.json'"),
-        ("header.json", b"{", "header.json: Expecting property name"),
+        ("header.json", b"{", "header.json cannot be used: Expecting prop"),
         ("summaries.json", b'[{"id": true, "epoch": 1}]', "sample 1 has the id true (must be text"),
     ],
 )

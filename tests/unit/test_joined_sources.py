@@ -108,7 +108,7 @@ def test_files_that_cannot_be_used_are_left_out_and_named(tmp_path: Path) -> Non
     assert not_one.endswith("1 file without transcripts: bad/empty.json")
     assert unusable.startswith("left out 6 files that cannot be used: bad/cut.eval: ")
     assert "bad/killed.eval: the evaluation has not ended, or was killed" in unusable
-    assert unusable.endswith("bad/started.eval: is a log without samples (status: success)")
+    assert unusable.endswith("is an Inspect log without samples (its status: success)")
     with pytest.raises(InputError) as none_usable:
         opened(folder).summaries()
     named = {Path(str(problem.file)).name for problem in none_usable.value.problems}

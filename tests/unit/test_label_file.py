@@ -169,7 +169,7 @@ def test_a_scale_has_its_scores() -> None:
         (BARE, (), "has no rubric, so there is nothing to ask about the texts"),
         (NAMED, ("--rubric", "kind: It is."), 'only for "polite", "short"'),
         ("id,text\na,\n", POLITE, "no text is for this rubric, only for none"),
-        ("", POLITE, "is empty; must be CSV, JSON lines or"),
+        ("", POLITE, "is empty; a table must be CSV, JSON lines or"),
         (as_text(langfuse(SAID)), (), 'of texts was recognized; the columns are "case_id"'),
         (RUN[:-9], POLITE, "t.jsonl:1: is not valid JSON"),
         (as_text([{"id": "a", "messages": 3}]), POLITE, 'are "id", "messages"'),
@@ -234,7 +234,7 @@ def test_files_and_results_that_are_left_out_are_named(capsys: Capsys) -> None:
     assert "left out 2 files that cannot be used: bad.eval" in said
     assert "cut.jsonl" in said
     label_here(write("p.json", json.dumps(promptfoo([(True, None), (None, None)]))))
-    assert "promptfoo's results have parts that are not used: " in capsys.readouterr().out
+    assert "Some of promptfoo's results are not used: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_names_of_systems_are_places_row_by_row() -> None:
 @pytest.mark.parametrize(
     ("change", "settings", "said"),
     [
-        ({"label": "0"}, {}, "nothing says which answers the numbers"),
+        ({"label": "0"}, {}, "nothing says which answers these num"),
         ({"label": "frist"}, {}, "frist"),
         ({}, {"order": "case"}, "must have two, one for each order"),
         ({}, {"order": "turn"}, "no column"),

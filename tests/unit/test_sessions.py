@@ -321,9 +321,9 @@ FIRST, ANSWER = line("u1", None, "Hi."), line("a1", "u1", "Hello.")
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ([FIRST, {**ANSWER, "message": {}}], "message: a field is missing or has a wrong type"),
-        ([FIRST, {**ANSWER, "type": "asistant"}], 'type: is "asistant"; must be user or assist'),
-        ([SESSION, compacted(7)], "has 7 as its content; must be text"),
+        ([FIRST, {**ANSWER, "message": {}}], 'message: was read as "Claude Code session", but a'),
+        ([FIRST, {**ANSWER, "type": "asistant"}], 'type: got "asistant"; must be "user" or'),
+        ([SESSION, compacted(7)], "has 7 as its content, which must be text"),
     ],
 )
 def test_a_mistake_in_a_session_is_named(tmp_path: Path, lines: list[Any], problem: str) -> None:
@@ -425,9 +425,9 @@ UNKNOWN = "a field is missing or has a wrong type"
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": "ATIF-v2.0"}, "must be from ATIF-v1.0 to ATIF-v1.8"),
     ({"continued_trajectory_ref": "more.json"}, "the rest is in another file, which is not read"),
-    ({"steps": [*ONE_CALL["steps"][:2], 3]}, f"steps[2]: {UNKNOWN}"),
-    ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, 'the format "ATIF trajectory" (KeyError'),
-    ({"steps": trajectory(MISSPELT)["steps"]}, "steps[0]: has unknown fields: mesage"),
+    ({"steps": [*ONE_CALL["steps"][:2], 3]}, f'[2]: was read as "ATIF trajectory", but {UNKNOWN}'),
+    ({"steps": trajectory(*HELLO, ROBOT)["steps"]}, 'as "ATIF trajectory", but a field is missing'),
+    ({"steps": trajectory(MISSPELT)["steps"]}, 'steps[0]: has unknown fields: "mesage"'),
     ({"extra": json.loads("[" * 200 + "]" * 200)}, "is nested more than 100 levels deep"),
 ]
 

@@ -139,14 +139,14 @@ def test_none_decides_unless_asked_and_a_lost_category_is_red_where_asked() -> N
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        ("label", '--label and --by must not both name "label"'),
-        ("old", 'got "old", which has labels or verdicts'),
-        ("human_ok", 'got "human_ok", which has'),
-        ("gpt_judge", 'got "gpt_judge", which has'),
-        ("reasoning", 'got "reasoning", which has'),
-        ("final", '--settled and --by must not both name "final"'),
+        ("label", '--label and --by cannot both be "label"'),
+        ("old", '"old" has labels or verdicts'),
+        ("human_ok", '"human_ok" has labels'),
+        ("gpt_judge", '"gpt_judge" has labels'),
+        ("reasoning", '"reasoning" has labels'),
+        ("final", '--settled and --by cannot both be "final"'),
         ("categry", r'is no column "categry"; (.|\n)*"category" is the nearest'),
-        ("id", '--case and --by must not both name "id"'),
+        ("id", '--case and --by cannot both be "id"'),
         ("several", 'rows of one case have different values in "several"'),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_suite_reads_the_fields_of_its_runs(tmp_path: Path) -> None:
         (("kind", "b"), ("/category/x", "1")),
         (("kind", "c"), ("/category/x", "")),
     ]
-    no_property = "which has labels or verdicts"
+    no_property = "has labels or verdicts, so"
     refused = {"knd": '"kind" is the nearest', "category": "or a list"}
     for key, message in (refused | {"ok": no_property, "human_kind": no_property}).items():
         labels = [{"metadata": "ok", "map": {"1": 1}}]

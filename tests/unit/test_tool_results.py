@@ -57,10 +57,10 @@ def as_csv(value: Sequence[dict[str, Any]]) -> str:
 WAYS: list[Callable[[Any], str]] = [json.dumps, partial(json.dumps, indent=2), as_text, as_csv]
 HOW_MANY = {"Langfuse": 4, "LangSmith": 3, "MLflow": 3, "MLflow rows": 3}
 NOT_READ = {
-    "promptfoo": "1 with an error or without a grade.",
+    "promptfoo": "1 part with an error or without a grade.",
     "DeepEval": "If one of them is a judge's, pass --verdict 'Exact Match'",
     "Langfuse": "with a text or a correction as the score",
-    "MLflow": "13 with an expectation or an issue.",
+    "MLflow": "13 parts with an expectation or an issue.",
     "LangSmith": "",
 }
 
@@ -204,11 +204,11 @@ NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1"
         (
             langfuse([(None, True)]),
             ["--one=passed"],
-            "name the verdicts, too: python -m pytest_jrh check VERDICTS --labels ",
+            "name a file of verdicts: python -m pytest_jrh check VERDICTS --labels ",
         ),
         (PROMPTFOO_CSV, [], "promptfoo's results have no output with both a verdict"),
-        (PROMPTFOO_CSV, [], "1 in CSV (export the results as JSON instead)"),
-        (NO_V3_SUBJECT, ["--one=passed"], "23 without traceId (in v3, ask for fields=subject)"),
+        (PROMPTFOO_CSV, [], "1 part in CSV (export the results as JSON instead)"),
+        (NO_V3_SUBJECT, ["--one=passed"], "23 parts without traceId (with v3 of"),
         (langfuse(SAID), [], "nothing says what 1 means"),
         (NUMERIC, ["--one=passed"], f'{FILE}: [0].verdict: got "0.5"'),
     ],
@@ -357,7 +357,7 @@ def test_an_entry_that_is_there_twice_is_refused_and_no_repeat(tool: str, again:
     document, later = FILES[tool]([(True, True), (False, False)]), FILES[tool]([(again, again)])
     if tool == "Langfuse v3":
         document, later = document["data"], later["data"]
-    with pytest.raises(InputError, match=r"has the id \S+ twice\n    keep one of the"):
+    with pytest.raises(InputError, match=r"entries have the id \S+\n    keep one of the"):
         checked(tool, [*document, later[0]])
     assert counts(checked(tool, document)) == {"0 agree": 1, "1 agree": 1}
 
@@ -368,7 +368,7 @@ def test_a_score_or_grades_that_contradict_each_other_are_none() -> None:
         scores[4] |= {"value": value, "stringValue": word}
         table = checked("Langfuse", scores)
         assert counts(table) == {"0 agree": 1, "1 agree": 1}
-        notice = "1 without a value, or with two different values"
+        notice = "1 part without a value, or with two different values"
         assert notice in " ".join(table.table.notices)
     for grades in ((True, False), (False, True), (True, True, False)):
         document = promptfoo([(True, True), (False, False), (True, None)])
@@ -376,7 +376,7 @@ def test_a_score_or_grades_that_contradict_each_other_are_none() -> None:
         parts += [assertion("human", passed=grade) for grade in grades]
         table = checked("promptfoo", document)
         assert counts(table) == {"0 agree": 1, "1 agree": 1, "None unlabelled": 1}
-        assert "1 with people's grades that contradict each other" in " ".join(table.table.notices)
+        assert "1 part with people's grades that contradict" in " ".join(table.table.notices)
 
 
 def test_a_grader_of_promptfoo_that_fails_is_no_verdict() -> None:
@@ -397,7 +397,7 @@ def test_the_number_beside_a_verdict_is_read_at_a_threshold(check: Check, tool: 
     assert counts(numbers(threshold=0.6)) == counts(checked(tool, results))
     assert counts(numbers(threshold=0.2))["1 disagree"] == 5
     said = check(results, "--threshold=0.6", f"--label={LABEL.get(tool, '')}")
-    assert "must be numbers from 0 to 1 name a column of such numbers: --verdict" in said
+    assert "but no verdict is a number name a column of such numbers: --verdict" in said
 
 
 def test_cases_of_one_name_are_not_one_case() -> None:

@@ -267,7 +267,7 @@ def read_langfuse(entries: Sequence[Entry]) -> Iterator[Found]:
         if not name or by is None:
             yield UNKNOWN
         elif not subject:
-            yield "without traceId (in v3, ask for fields=subject)"
+            yield "without traceId (with v3 of Langfuse's API, request fields=subject)"
         elif entry.get("dataType") in ("TEXT", "CORRECTION"):
             yield "with a text or a correction as the score"
         elif value is None:
@@ -474,7 +474,9 @@ def read_results(
                 id_ = text_in(_info(entry), *form.ids)
                 if id_ and id_ in ids:
                     raise InputError(
-                        f"has the id {shown(id_)} twice", file, hint="keep one of the entries"
+                        f"two entries have the id {shown(id_)}",
+                        file,
+                        hint="keep one of the entries",
                     )
                 ids.add(id_)
             for found in form.read([*map(mapping, entries)]):

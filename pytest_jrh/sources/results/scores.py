@@ -116,8 +116,10 @@ class Results:
     def notices(self) -> Iterator[str]:
         """What was not read, and which judges failed."""
         if self.left_out:
-            parts = [f"{count:,} {reason}" for reason, count in self.left_out.items()]
-            yield f"{self.tool}'s results have parts that are not used: {'; '.join(parts)}."
+            parts = [
+                f"{counted(count, 'part')} {reason}" for reason, count in self.left_out.items()
+            ]
+            yield f"Some of {self.tool}'s results are not used: {'; '.join(parts)}."
         yield from self.remarks
         failed = sum(score.by == "judge" and score.value is None for score in self.scores)
         if failed:
@@ -245,7 +247,7 @@ class Results:
         ]
         if all(score.by == "person" for score in self.scores):
             ways = [
-                f"if it has only labels, name the verdicts, too: {check} VERDICTS --labels {name}"
+                f"if it has only labels, name a file of verdicts: {check} VERDICTS --labels {name}"
             ]
         return InputError(message, self.file, hint="\n    ".join(ways))
 
