@@ -577,8 +577,8 @@ def _place_tests(converted: Converted, values: Mapping[KeyPath, Any]) -> None:
             converted.written["rand", "tests", name, "rows"] = _ROWS_OF[name]
     for name in sorted({*judged}.difference(names).union(texts.keys() - judged)):
         message = (
-            f"{name} must be in both this list and {dotted(RUN)}, because its cases are made only "
-            "if they are also judged"
+            f"{shown(name)} must be in both this list and {dotted(RUN)}, because cases "
+            "are made only if they are also judged"
         )
         converted.mistakes.add(JUDGED, message)
     converted.put(RUN, "rand.tests", tests or None)

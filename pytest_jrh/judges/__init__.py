@@ -95,9 +95,9 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> Iterator[tuple[str, 
             kinds_with.setdefault(name, []).append(other_kind.key)
     for name in sorted(kinds_with):
         if getattr(section, name, None) is not None:
-            message = f"{name} does not apply to a judge that {kind_text}"
+            message = f"does not apply to a judge that {kind_text}"
             yield (
                 name,
                 message,
-                f"{name} applies only to a judge with {' or '.join(kinds_with[name])}",
+                f"remove {name}, which is only for a judge with {' or '.join(kinds_with[name])}",
             )

@@ -212,7 +212,7 @@ def test_a_cell_is_no_template_and_an_empty_one_is_said(folder: Path, server: Mo
         ("template", "mine", 'got "mine"; must be single_judge or single_judge_str or'),
         ("aggregation_reference_column", "human_sum", 'got "human_sum"; must be human_consensus'),
         ("tests_to_run", ["verbosity_bias"], '"verbosity_bias_long" is the nearest'),
-        ("tests_to_evaluate", ["answer_ambiguity"], "answer_ambiguity must be in"),
+        ("tests_to_evaluate", ["answer_ambiguity"], '"answer_ambiguity" must be in'),
         ("number_of_seeds", 0, "must be an integer >= 1"),
         ("target_num_per_bucket", "two", 'synthetic_data_params.target_num_per_bucket: got "two"'),
         ("preprocess_columns_map", {"reply": "x"}, "unknown key; the keys of admin.perturb"),
