@@ -129,7 +129,7 @@ def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: LabelPages) 
             page.keyboard.press("v")
             wait_count(page, place + 1, 8)
         running.kill()
-        page.wait_for_selector("#banner:has-text('This page was closed')")
+        page.wait_for_selector("#banner:has-text('The program behind this page')")
         page.close()
         pages.complaints.clear()
     assert len(read_people(blind_suite(pages.folder))) == 3
