@@ -217,7 +217,7 @@ def refuse_missing(
                 hint = f"because of --labels, --{role} must name a column of {its_tables[0].file}"
             raise InputError(
                 f"there is no column {shown(column)}; the columns are "
-                f"{listed(map(shown, columns)) or 'all without a name'}",
+                f"{listed(map(shown, columns)) or 'all without a name; give each a name'}",
                 its_tables[0].file,
                 key=f"--{role}",
                 hint=hint,
@@ -318,7 +318,7 @@ def choose_columns(
                 hint += " --rubric 'ID: TEXT'"
         raise table.error(
             f"no column was recognized as {kinds} (a column has only one use); the columns are "
-            f"{listed(map(shown, table.names)) or 'all without a name'}",
+            f"{listed(map(shown, table.names)) or 'all without a name; give each a name'}",
             hint,
         )
     if "label" in needed and "label" not in options and table.results is None:
