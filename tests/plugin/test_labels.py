@@ -163,7 +163,7 @@ def test_the_log_has_labels_of_its_own(tmp_path: Path, labels: dict[str, Any]) -
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "nowhere": ({"path": REMOVED}, "does not say where the labels are; must have exactly one of "),
-    "two places": ({"scorer": "right"}, "has path and scorer; must have exactly one of the keys"),
+    "two places": ({"scorer": "right"}, 'has "path" and "scorer"; must have exactly one of'),
     "no such scorer": (
         {"path": REMOVED, "scorer": "rihgt"},
         'no case has "rihgt"; the scorers of the cases are "right"',
