@@ -101,7 +101,10 @@ def label_file(options: Namespace) -> int:
         done = {id(known.case_of(row)) for row in read_rows(options.labels).rows}
         cases = [case for case in cases if id(case) not in done]
     if not cases:
-        message = f"no text is for this rubric, only for {listed(map(shown, rubric_ids)) or 'none'}"
+        message = (
+            "no text is for this rubric; rubrics with texts: "
+            f"{listed(map(shown, rubric_ids)) or 'none'}"
+        )
         if options.label or options.labels:
             message = "already has a label for every text"
         elif not options.rubric:
@@ -223,7 +226,7 @@ def _refuse_other_weights(labels: LabelTable, out: Path, *, by: str) -> None:
                 f"new labels would have {'weights' if by else 'no weights'}",
                 str(out),
                 row.line,
-                hint="pass another --out, because only labels made with --by have weights",
+                hint="use --by for all labels of a file or for none, or pass another --out",
             )
 
 

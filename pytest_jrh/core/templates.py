@@ -84,7 +84,7 @@ def parse_template(
         name = missing[0].partition("|")[0]
         placeholder = f"{{{name}}}" if style == "braces" else f"{{{{ {name} }}}}"
         message = (
-            f"""the prompt does not use {_listed(missing).replace("|", '" or "')}, but must; the """
+            f"""the prompt must use {_listed(missing).replace("|", '" or "')}, and does not; the """
             f"variables are {_listed(allowed)}"
         )
         hint = f"write {placeholder} where the model should read the {name.replace('_', ' ')}"

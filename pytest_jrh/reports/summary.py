@@ -402,7 +402,10 @@ def next_lines(session: Session) -> Iterator[Line]:
         # The others run pytest again, which knows nothing of a table.
         return
     if session.word == "FAIL":
-        yield Line("next", "remove the cause, and run again; only missing cases are made")
+        yield Line(
+            "next",
+            "remove the cause that the errors name, and run again; only missing cases are made",
+        )
         return
     for (rubric, test), results in grouped_by(session.cases, "rubric_id", "test").items():
         kinds = {result.why.kind for result in results}

@@ -317,7 +317,7 @@ def choose_columns(
             if not columns_named(table, ROLES["rubric"]):
                 hint += " --rubric 'ID: TEXT'"
         raise table.error(
-            f"no column was recognized as {kinds} (a column has only one use); the columns are "
+            f"no column was recognized as {kinds}; the columns are "
             f"{listed(map(shown, table.names)) or 'all without a name; give each a name'}",
             hint,
         )

@@ -274,8 +274,9 @@ def with_named(
         is_read = role in needed or (role == "baseline" and name in columns)
         if is_read and name not in patterns:
             raise table.error(
-                f"--{role}: got {shown(name or None)}; must be a pattern, like "
-                f"{listed(map(shown, patterns))}, of columns {listed(map(shown, table.names))}",
+                f"--{role}: got {shown(name or None)}; must be a pattern, "
+                f"like {listed(map(shown, patterns))}; the columns are "
+                f"{listed(map(shown, table.names))}",
                 f"name the pattern: --{role} 'NAME_{PLACE}'",
             )
     first, *others = sides.values()

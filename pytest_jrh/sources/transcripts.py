@@ -242,7 +242,7 @@ class Transcripts(Source):
             raise InputError(
                 f"begins with [, so it was read as a JSON list, but {error}",
                 self._file,
-                hint="if it was cut off, copy it again; if each line is an object, name it .jsonl",
+                hint="if it is damaged, copy it again; if each line is an object, name it .jsonl",
             ) from None
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", self._file) from None

@@ -366,7 +366,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest) -> str | None:
     ):
         if value is not None and value not in allowed:
             return (
-                f"its {key} is {value}, but in this suite must be {' or '.join(map(str, allowed))}"
+                f"its {key} is {value}; in this suite, it must be {' or '.join(map(str, allowed))}"
             )
     return None
 

@@ -149,9 +149,9 @@ def test_what_the_config_leaves_out_is_no_mistake(suite: SuiteFiles) -> None:
 
 
 def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match="its mode is ordinal, but in this suite must be binary"):
+    with pytest.raises(InputError, match="its mode is ordinal; in this suite, it must be binary"):
         ready(suite, frozen_case(target_score=1))
-    with pytest.raises(InputError, match="its objective is pass, but in this suite must be fail"):
+    with pytest.raises(InputError, match="its objective is pass; in this suite, it must be fail"):
         ready(suite, replace(WHOLE[0], objective="pass"))
 
 
@@ -162,7 +162,7 @@ def test_scores_off_scale_are_named(tmp_path: Path, target: int, test: str, scor
     case = frozen_case(test, target_score=target)
     case = replace(case, rubric=replace(case.rubric, score_levels=levels))
     with pytest.raises(
-        InputError, match=f"target_score is {target}, but in this suite must be {scores}"
+        InputError, match=f"target_score is {target}; in this suite, it must be {scores}"
     ):
         ready(suite, case)
 

@@ -115,7 +115,7 @@ def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: str) -> 
         others = STAGES[stage].variables - {first, *more}
         rest = " ".join(f"{{{{ {other} }}}}" for other in others)
         name = '" or "'.join([first, *more])
-        expected = f'does not use "{name}", but must; the variables are .*"{first}"'
+        expected = f'must use "{name}", and does not; the variables are .*"{first}"'
         with pytest.raises(InputError, match=expected):
             prompts.parse_prompt(rest, "mine.md", stage=stage)
 

@@ -204,7 +204,7 @@ NUMERIC = json.dumps(langfuse(SAID)).replace("BOOLEAN", "NUMERIC").replace(": 1"
         (
             langfuse([(None, True)]),
             ["--one=passed"],
-            "name a file of verdicts: python -m pytest_jrh check VERDICTS --labels ",
+            "name verdicts, too: python -m pytest_jrh check VERDICTS --labels ",
         ),
         (PROMPTFOO_CSV, [], "promptfoo's results have no output with both a verdict"),
         (PROMPTFOO_CSV, [], "1 part in CSV (export the results as JSON instead)"),

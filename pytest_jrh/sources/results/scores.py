@@ -247,7 +247,7 @@ class Results:
         ]
         if all(score.by == "person" for score in self.scores):
             ways = [
-                f"if it has only labels, name a file of verdicts: {check} VERDICTS --labels {name}"
+                f"if {name} has only labels, name verdicts, too: {check} VERDICTS --labels {name}"
             ]
         return InputError(message, self.file, hint="\n    ".join(ways))
 
