@@ -346,7 +346,7 @@ class GateRules(ConfigSection):
     """The share of the satisfied cases that a judge may call violated."""
     min_accuracy: Share | None = None
     """The share of all cases that a judge must get right."""
-    max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
+    max_error: Annotated[float, Field(ge=0), Takes("a number >= 0")] | None = None
     """How many levels of the scale an ordinal judge's scores may differ from the labels, on
     average."""
     unclear: Literal["pass", "fail"] | None = None
