@@ -342,13 +342,14 @@ def _refuse(problems: list[Problem], options: Namespace) -> None:
     asked = [problem.answer for problem in problems if problem.answer]
     asked += [f"--map {shlex.quote(word)}=MEANING" for word in options.unknown]
     if asked:
-        parts = ["python -m pytest_jrh", shlex.join(options.arguments), *dict.fromkeys(asked)]
-        command = " ".join(parts)
+        answers = " ".join(dict.fromkeys(asked))
+        command = f"python -m pytest_jrh {shlex.join(options.arguments)} {answers}"
         to_fill_in = re.findall(
             r"MEANING|\bCOL\b|\bONE\b|ID: TEXT|\bFIELD\b|\b(?:[A-Z]+_)?WORD\b", command
         )
-        own = f"{listed(dict.fromkeys(to_fill_in)).replace('ONE', 'ONE (violated or passed)')}"
-        own = f"{own.replace('MEANING', 'MEANING (what the word means, see above)')}"
+        own = listed(dict.fromkeys(to_fill_in))
+        own = own.replace("ONE", "ONE (violated or passed)")
+        own = own.replace("MEANING", "MEANING (what the word means, see above)")
         message = f"Then run this{own and ', with your own values in place of '}{own}:"
         problems.append(Problem(message, hint=command))
     if problems:

@@ -343,8 +343,7 @@ def _long(table: Table, patterns: Mapping[str, Mapping[str, str]], rubrics: list
     if lonely:
         notices.append(
             "Columns not used, because their rubrics have no column of labels, or no column of "
-            "verdicts: "
-            f"{listed(map(shown, lonely))}."
+            f"verdicts: {listed(map(shown, lonely))}."
         )
     long = replace(table, lines=lines, columns=columns, made={*table.made, PLACE, *patterns})
     return long.kept(map(any, long.cells(*patterns)), *notices)
